@@ -1,0 +1,40 @@
+# deixis: run `make` for the list of what it does.
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= python3
+SETUP := $(VENV)/.setup
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format bench clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(SETUP)  ## create .venv and install deixis with its tools
+
+$(SETUP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --constraint constraints.txt torch==2.13.0
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+demo: $(SETUP)  ## train the toy world and watch a text being resolved step by step
+	$(BIN)/python -m deixis.toy
+
+test: $(SETUP)  ## run the test suite
+	$(BIN)/python -m pytest
+
+check: $(SETUP)  ## lint, formatting and types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: $(SETUP)  ## format the code and mend what can be mended
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(SETUP)  ## list the benchmarks; each is a script with its own --help
+	@for script in benchmarks/*.py; do echo "$(BIN)/python $$script   # $$(sed -n '1s/"""//p' $$script)"; done
+
+clean:  ## remove what the targets above made
+	rm -rf $(VENV) build dist .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,134 @@
+"""Artefacts on disk: manifests that know their parents, writing aside and renaming, compressed text files."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import lzma
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import IO, Any, BinaryIO, cast
+
+import zstandard
+
+from deixis.errors import ArtefactError, InputError
+
+__all__ = ["MANIFEST", "Manifest", "digest_file", "open_text", "read_lines", "write_aside"]
+
+MANIFEST = "manifest.json"
+VERSION = 1  # of the formats; raised when an older reader would misread a newer file
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What an artefact was made from, with which parameters, and the digests of its files."""
+
+    kind: str  # "articles", "vocabulary", "candidates", "windows", "model"
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parents: Mapping[str, str] = field(default_factory=dict)  # name -> the parent's digest
+    files: Mapping[str, str] = field(default_factory=dict)  # relative path -> sha256
+    counts: Mapping[str, Any] = field(default_factory=dict)  # kept and dropped, by reason
+    version: int = VERSION
+
+    @property
+    def digest(self) -> str:
+        """The digest that children record of this artefact: over kind, parameters, parents and files."""
+        told = {key: value for key, value in asdict(self).items() if key != "counts"}
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+    def save(self, path: Path) -> None:
+        """Write the manifest as JSON."""
+        with write_aside(path) as file:
+            file.write((json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n").encode())
+
+    @classmethod
+    def load(cls, path: Path, kind: str) -> Manifest:
+        """Read a manifest of the given kind; anything else is refused in one sentence."""
+        try:
+            record = json.loads(path.read_bytes())
+            manifest = cls(**record)
+        except FileNotFoundError:
+            raise ArtefactError(f"{path} does not exist; expected the manifest of a {kind} artefact") from None
+        except (ValueError, TypeError):
+            raise ArtefactError(f"{path} is no manifest of deixis; make the {kind} artefact again") from None
+        if manifest.kind != kind:
+            raise ArtefactError(f"{path} describes a {manifest.kind} artefact; expected {kind}")
+        if manifest.version > VERSION:
+            raise ArtefactError(f"{path} was written by a newer deixis (format {manifest.version}); upgrade deixis")
+        return manifest
+
+    def verify(self, folder: Path) -> None:
+        """Check every file of the folder against its digest."""
+        for name, expected in self.files.items():
+            path = folder / name
+            if not path.exists():
+                raise ArtefactError(f"{path} is missing though {folder / MANIFEST} lists it; copy the folder again")
+            if digest_file(path) != expected:
+                raise ArtefactError(f"{path} is damaged: its sha256 is not the one in {folder / MANIFEST}")
+
+    def check_parent(self, name: str, digest: str, where: Path) -> None:
+        """Refuse a parent other than the one this artefact was made from."""
+        expected = self.parents.get(name)
+        if expected != digest:
+            raise ArtefactError(
+                f"{where} was made from the {name} {(expected or 'none')[:12]}, not from {digest[:12]}; "
+                f"use that {name} or make {where.name} again"
+            )
+
+
+def digest_file(path: Path) -> str:
+    """Return the sha256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def write_aside(path: Path) -> Iterator[BinaryIO]:
+    """Open a file beside `path` and rename it there at the end, so that a kill leaves the old file whole."""
+    aside = path.with_name(path.name + ".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with aside.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+    except OSError as error:
+        aside.unlink(missing_ok=True)
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+
+
+def open_text(path: Path) -> IO[bytes]:
+    """Open a plain, .gz, .xz or .zst file for reading bytes."""
+    try:
+        if path.suffix == ".gz":
+            return cast(IO[bytes], gzip.open(path))
+        if path.suffix == ".xz":
+            return lzma.open(path)
+        if path.suffix == ".zst":
+            stream = zstandard.ZstdDecompressor().stream_reader(path.open("rb"), closefd=True)
+            return cast(IO[bytes], io.BufferedReader(cast(Any, stream), 1 << 20))
+        return path.open("rb")
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist") from None
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield `(line number, line)` of a plain or compressed text file, from 1, without newlines or blank lines."""
+    with open_text(path) as file:
+        try:
+            for number, line in enumerate(file, 1):
+                if stripped := line.strip():
+                    yield number, stripped
+        except (EOFError, OSError, lzma.LZMAError, zstandard.ZstdError) as error:
+            raise InputError(f"{path} is cut off or damaged: {error}") from None

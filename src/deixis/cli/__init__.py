@@ -1,0 +1,40 @@
+"""The `deixis` command: one file a subcommand; each parses, calls and prints."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from deixis.errors import DeixisError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="deixis",
+    help="Decide which Wikipedia entity each name in a text refers to.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+
+
+@app.callback()
+def _root() -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command; a DeixisError becomes one line on stderr and exit code 1, Ctrl-C exit code 130."""
+    try:
+        app(standalone_mode=True)
+    except DeixisError as error:
+        print(f"deixis: {error}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        print("deixis: interrupted", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of our stdout has gone, e.g. `| head`
+        sys.stderr.close()
+        sys.exit(0)

@@ -1,0 +1,5 @@
+"""`python -m deixis.cli`."""
+
+from deixis.cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""Benchmark data in: one reader a format."""

@@ -1,0 +1,211 @@
+"""The nouns: documents, mentions, candidates, resolutions; and the document JSONL they travel in."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, overload
+from urllib.parse import quote
+
+import orjson
+
+from deixis.errors import InputError
+
+__all__ = ["Candidate", "Document", "Mention", "Resolution", "Resolutions", "normalise_title"]
+
+
+def normalise_title(title: str) -> str:
+    """Return a Wikipedia title as deixis names entities: spaces, no HTML escapes, first letter upper-case."""
+    title = " ".join(html.unescape(title).replace("_", " ").split())
+    return title[:1].upper() + title[1:]
+
+
+class Candidate(NamedTuple):
+    """An entity a surface may mean, with its prior p(e|m) where one is known."""
+
+    entity: str
+    prior: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A span `[start, end)` of a text, in characters, that names something."""
+
+    start: int
+    end: int
+    entity: str | None = None  # the gold, where known
+    candidates: tuple[Candidate, ...] | None = None  # None: ask the store; (): there are none
+    extra: Mapping[str, Any] = field(default_factory=dict)  # unknown keys of the JSON, passed through
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text with its mentions."""
+
+    text: str
+    mentions: tuple[Mention, ...] = ()
+    id: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for index, mention in enumerate(self.mentions):
+            if not 0 <= mention.start < mention.end <= len(self.text):
+                raise InputError(
+                    f"mentions[{index}] is [{mention.start}, {mention.end}) but the text has {len(self.text)} "
+                    "characters; spans are [start, end) in characters and not empty"
+                )
+
+    def surface(self, mention: Mention) -> str:
+        """Return the text of a mention."""
+        return self.text[mention.start : mention.end]
+
+    def with_candidates(self, candidates: Sequence[tuple[Candidate, ...]]) -> Document:
+        """Return the document with one candidate list a mention."""
+        pairs = zip(self.mentions, candidates, strict=True)
+        return replace(self, mentions=tuple(replace(mention, candidates=given) for mention, given in pairs))
+
+    @classmethod
+    def from_json(cls, line: str | bytes) -> Document:
+        """Read one line of document JSONL; errors name the field."""
+        try:
+            record = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise InputError(f"not JSON ({error}); expected an object with a text and its mentions") from None
+        return cls.from_record(record)
+
+    @classmethod
+    def from_record(cls, record: Any) -> Document:
+        """Read a decoded JSON object; errors name the field."""
+        record = dict(_typed(record, dict, "the document", "an object"))
+        text = _typed(record.pop("text", None), str, "text", "a string")
+        mentions = _typed(record.pop("mentions", []), list, "mentions", "a list")
+        id_ = record.pop("id", None)
+        if id_ is not None:
+            _typed(id_, str, "id", "a string")
+        return cls(text, tuple(_mention(m, f"mentions[{i}]") for i, m in enumerate(mentions)), id_, record)
+
+    def to_record(self, resolutions: Resolutions | None = None) -> dict[str, Any]:
+        """Return the JSON object of the document, each mention with its resolution where given."""
+        record: dict[str, Any] = {} if self.id is None else {"id": self.id}
+        record["text"] = self.text
+        record["mentions"] = [_mention_record(mention) for mention in self.mentions]
+        if resolutions is not None:
+            for mention, resolution in zip(record["mentions"], resolutions, strict=True):
+                mention.update(resolution.to_record())
+        return record | dict(self.extra)
+
+    def to_json(self, resolutions: Resolutions | None = None) -> bytes:
+        """Return one line of document JSONL, without the newline."""
+        return orjson.dumps(self.to_record(resolutions))
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What was decided for a mention.
+
+    `probability` is the one at the time of the decision; `step` counts from 1, and mentions decided by one pass
+    share it. Without a decision `entity` is None and `reason` says why.
+    """
+
+    start: int
+    end: int
+    text: str
+    entity: str | None
+    probability: float
+    step: int
+    alternatives: tuple[tuple[str, float], ...] = ()  # every candidate scored, most probable first
+    reason: str | None = None
+
+    @property
+    def url(self) -> str | None:
+        """The Wikipedia page of the entity."""
+        if self.entity is None:
+            return None
+        return "https://en.wikipedia.org/wiki/" + quote(self.entity.replace(" ", "_"), safe="(),:'!*_")
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the keys that a mention gains in the document JSONL."""
+        if self.entity is None:
+            return {"resolution": None, "reason": self.reason}
+        return {
+            "resolution": {
+                "entity": self.entity,
+                "probability": self.probability,
+                "step": self.step,
+                "alternatives": [list(pair) for pair in self.alternatives],
+            }
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Resolutions(Sequence[Resolution]):
+    """The resolutions of a document, one a mention, in the order of its mentions."""
+
+    document: Document
+    items: tuple[Resolution, ...]
+
+    @overload
+    def __getitem__(self, index: int) -> Resolution: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Resolution, ...]: ...
+    def __getitem__(self, index: int | slice) -> Resolution | tuple[Resolution, ...]:
+        return self.items[index]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[Resolution]:
+        return iter(self.items)
+
+    def to_json(self) -> bytes:
+        """Return the document with its resolutions as one line of document JSONL, without the newline."""
+        return self.document.to_json(self)
+
+
+def _typed(value: Any, kind: type, where: str, expected: str) -> Any:
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise InputError(f"{where} is {_shown(value)}; expected {expected}")
+    return value
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "missing or null"
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _mention(value: Any, where: str) -> Mention:
+    record = dict(_typed(value, dict, where, "an object with start and end"))
+    start = _typed(record.pop("start", None), int, f"{where}.start", "a number of characters")
+    end = _typed(record.pop("end", None), int, f"{where}.end", "a number of characters")
+    entity = record.pop("entity", None)
+    if entity is not None:
+        _typed(entity, str, f"{where}.entity", "a title")
+    given = record.pop("candidates", None)
+    candidates = None
+    if given is not None:
+        listed = _typed(given, list, f"{where}.candidates", "a list of titles or of [title, prior]")
+        candidates = tuple(_candidate(item, f"{where}.candidates[{i}]") for i, item in enumerate(listed))
+    return Mention(start, end, entity, candidates, record)
+
+
+def _candidate(value: Any, where: str) -> Candidate:
+    if isinstance(value, str):
+        return Candidate(value)
+    pair = _typed(value, list, where, "a title or [title, prior]")
+    if len(pair) != 2 or not isinstance(pair[0], str) or isinstance(pair[1], bool):
+        raise InputError(f"{where} is {_shown(value)}; expected a title or [title, prior]")
+    if pair[1] is not None and not isinstance(pair[1], int | float):
+        raise InputError(f"{where} has the prior {_shown(pair[1])}; expected a number")
+    return Candidate(pair[0], None if pair[1] is None else float(pair[1]))
+
+
+def _mention_record(mention: Mention) -> dict[str, Any]:
+    record: dict[str, Any] = {"start": mention.start, "end": mention.end}
+    if mention.entity is not None:
+        record["entity"] = mention.entity
+    if mention.candidates is not None:
+        record["candidates"] = [list(candidate) for candidate in mention.candidates]
+    return record | dict(mention.extra)

@@ -1,0 +1,74 @@
+"""The vocabulary: entities and their rows in B, with how often each was annotated."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+
+import orjson
+
+from deixis.artefacts import read_lines, write_aside
+from deixis.errors import InputError
+
+__all__ = ["MASK", "PAD", "SPECIAL", "UNK", "Vocabulary"]
+
+SPECIAL = ("[PAD]", "[UNK]", "[MASK]")
+PAD, UNK, MASK = range(3)
+
+
+class Vocabulary:
+    """Entities in the order of their rows; rows 0 to 2 are [PAD], [UNK] and [MASK]."""
+
+    def __init__(self, titles: Sequence[str], counts: Sequence[int] | None = None) -> None:
+        if tuple(titles[:3]) != SPECIAL:
+            raise InputError(f"a vocabulary starts with {', '.join(SPECIAL)}, not with {list(titles[:3])}")
+        self.titles = list(titles)
+        self.counts = list(counts) if counts is not None else [0] * len(self.titles)
+        self._rows = {title: row for row, title in enumerate(self.titles)}
+        if len(self._rows) != len(self.titles):
+            repeated = next(title for row, title in enumerate(self.titles) if self._rows[title] != row)
+            raise InputError(f"the vocabulary has {repeated!r} twice")
+
+    @classmethod
+    def of(cls, titles: Iterable[str]) -> Vocabulary:
+        """Make a vocabulary of the given titles, behind the special rows."""
+        return cls([*SPECIAL, *titles])
+
+    def __len__(self) -> int:
+        return len(self.titles)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.titles)
+
+    def __contains__(self, title: str) -> bool:
+        return title in self._rows
+
+    def row(self, title: str) -> int | None:
+        """Return the row of an entity, or None where it has none."""
+        return self._rows.get(title)
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of titles and rows: windows, tables and checkpoints made with another vocabulary do not fit."""
+        return hashlib.sha256("\n".join(self.titles).encode()).hexdigest()
+
+    def save(self, path: Path) -> None:
+        """Write one JSON line `[title, count]` a row."""
+        with write_aside(path) as file:
+            for title, count in zip(self.titles, self.counts, strict=True):
+                file.write(orjson.dumps([title, count]) + b"\n")
+
+    @classmethod
+    def load(cls, path: Path) -> Vocabulary:
+        """Read a vocabulary that `save` wrote."""
+        titles, counts = [], []
+        for number, line in read_lines(path):
+            try:
+                title, count = orjson.loads(line)
+            except ValueError:
+                raise InputError(f"{path}:{number} is not a [title, count] pair") from None
+            titles.append(title)
+            counts.append(count)
+        return cls(titles, counts)

@@ -1,0 +1,1 @@
+"""Wikipedia in: dumps, wikitext, redirects, articles, completion, training windows."""
