@@ -1,0 +1,184 @@
+"""Text and mentions to word pieces, and pieces to windows the network can see (paper 3.1, protocol 8 and 9).
+
+text      Messi played in the World Cup .
+pieces    [CLS] messi played in the world cup . [SEP]
+positions   0     1     2    3   4    5    6  7   8
+mentions        └1,2┘                └─5,7─┘
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer as _Tokenizer
+from tokenizers import models, normalizers, pre_tokenizers
+
+from deixis.errors import ArtefactError
+
+__all__ = ["MAX_MENTIONS", "MAX_PIECES", "Encoding", "Splitting", "Tokenizer", "Window", "windows_of"]
+
+Splitting = Literal["simple", "per_mention"]
+SPLITTINGS: tuple[Splitting, ...] = get_args(Splitting)
+
+MAX_PIECES = 510  # of text in a window: BERT's 512 positions less [CLS] and [SEP]
+MAX_MENTIONS = 128  # in a window
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """A text as word pieces, without [CLS] and [SEP], and the range of pieces of each mention."""
+
+    pieces: NDArray[np.int32]  # (pieces,)
+    spans: Ints  # (mentions, 2): [start, end)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """At most 512 pieces of a document, [CLS] and [SEP] included, with the mentions wholly inside."""
+
+    pieces: NDArray[np.int32]  # (pieces,)
+    mentions: Ints  # (mentions,): which of the document's, from left to right
+    spans: Ints  # (mentions, 2): their ranges of pieces in this window
+    centred: int | None = None  # the place in `mentions` of the only one whose answer counts; None: all count
+
+
+class Tokenizer:
+    """BERT's word pieces, with the ids of the special ones."""
+
+    def __init__(self, tokenizer: _Tokenizer) -> None:
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        self._tokenizer = tokenizer
+        self.cls, self.sep, self.pad = (self._special(token) for token in ("[CLS]", "[SEP]", "[PAD]"))
+
+    def _special(self, token: str) -> int:
+        row = self._tokenizer.token_to_id(token)
+        if row is None:
+            raise ArtefactError(f"the tokenizer has no {token} piece; deixis needs a BERT word-piece tokenizer")
+        return int(row)
+
+    @classmethod
+    def load(cls, folder: Path) -> Tokenizer:
+        """Read `tokenizer.json`, or the `vocab.txt` of an older BERT folder (lower-cased)."""
+        if (folder / "tokenizer.json").exists():
+            return cls(_Tokenizer.from_file(str(folder / "tokenizer.json")))
+        if (folder / "vocab.txt").exists():
+            tokenizer = _Tokenizer(models.WordPiece.from_file(str(folder / "vocab.txt"), unk_token="[UNK]"))
+            tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+            tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+            return cls(tokenizer)
+        raise ArtefactError(f"{folder} has neither tokenizer.json nor vocab.txt; expected a BERT tokenizer")
+
+    def save(self, folder: Path) -> None:
+        """Write `tokenizer.json`."""
+        self._tokenizer.save(str(folder / "tokenizer.json"))
+
+    def __len__(self) -> int:
+        return int(self._tokenizer.get_vocab_size())
+
+    def tokens(self, pieces: Sequence[int]) -> list[str]:
+        """Return the pieces as text, for people."""
+        return [self._tokenizer.id_to_token(int(piece)) or "[UNK]" for piece in pieces]
+
+    def encode(self, text: str, spans: Sequence[tuple[int, int]]) -> Encoding:
+        """Return the pieces of one text; see `encode_many`."""
+        return self.encode_many([(text, spans)])[0]
+
+    def encode_many(self, texts: Sequence[tuple[str, Sequence[tuple[int, int]]]]) -> list[Encoding]:
+        """Return the pieces of texts with spans `[start, end)` in characters.
+
+        What stands between two borders of mentions is tokenised by itself, so every border is a border of pieces,
+        also where mentions overlap or start inside a word. A mention without any piece (white space) takes the
+        piece before it.
+        """
+        borders = [sorted({0, len(text), *(border for span in spans for border in span)}) for text, spans in texts]
+        segments = [
+            text[left:right] for (text, _), cuts in zip(texts, borders, strict=True) for left, right in pairwise(cuts)
+        ]
+        encoded = iter(self._tokenizer.encode_batch_fast(segments, add_special_tokens=False))
+        results = []
+        for (_, spans), cuts in zip(texts, borders, strict=True):
+            ids: list[int] = []
+            at = {cuts[0]: 0}  # character -> number of pieces before it
+            for right in cuts[1:]:
+                ids.extend(next(encoded).ids)
+                at[right] = len(ids)
+            ranges = [(min(at[start], max(at[end] - 1, 0)), at[end]) for start, end in spans]
+            results.append(Encoding(np.array(ids, np.int32), np.array(ranges, np.int64).reshape(-1, 2)))
+        return results
+
+    def window(self, encoding: Encoding, start: int, end: int, mentions: Ints, centred: int | None = None) -> Window:
+        """Return pieces `[start, end)` between [CLS] and [SEP], with the given mentions."""
+        pieces = np.concatenate(([self.cls], encoding.pieces[start:end], [self.sep])).astype(np.int32)
+        spans = encoding.spans[mentions] - start + 1
+        spans[:, 1] = np.maximum(spans[:, 1], spans[:, 0] + 1)  # a text without any piece: [CLS] or [SEP] stands in
+        return Window(pieces, mentions, spans, centred)
+
+
+def windows_of(tokenizer: Tokenizer, encoding: Encoding, splitting: Splitting) -> Iterator[Window]:
+    """Yield the windows of a document; each mention that fits into a window counts in exactly one.
+
+    A document of at most 510 pieces is one window. A longer one is split: `simple` into nearly equal parts that
+    never cut a mention, `per_mention` into one window a mention, centred on it. A window takes 128 mentions; where
+    there are more, `simple` sees the same pieces again for the next 128, `per_mention` keeps the nearest.
+    """
+    order = np.lexsort((encoding.spans[:, 1], encoding.spans[:, 0]))
+    order = order[np.diff(encoding.spans[order]).ravel() <= MAX_PIECES]
+    if splitting == "simple" or len(encoding.pieces) <= MAX_PIECES:
+        yield from _parts(tokenizer, encoding, order)
+    else:
+        yield from _centred(tokenizer, encoding, order, np.arange(len(order)))
+
+
+def _parts(tokenizer: Tokenizer, encoding: Encoding, order: Ints) -> Iterator[Window]:
+    length = len(encoding.pieces)
+    size = -(-length // max(1, -(-length // MAX_PIECES)))
+    starts, ends = encoding.spans[order].T
+    covered = np.zeros(len(order), bool)
+    start = 0
+    while True:
+        end = _cut(starts, ends, start, min(start + size, length), length)
+        inside = (starts >= start) & (ends <= end) & ~covered
+        covered |= inside
+        for first in range(0, int(inside.sum()), MAX_MENTIONS):
+            yield tokenizer.window(encoding, start, end, order[inside][first : first + MAX_MENTIONS])
+        if end >= length:
+            break
+        start = end
+    # Mentions in a knot of overlaps wider than a window are cut by every split: each gets a window of its own.
+    yield from _centred(tokenizer, encoding, order, np.flatnonzero(~covered))
+
+
+def _cut(starts: Ints, ends: Ints, start: int, end: int, length: int) -> int:
+    """Move a cut left off every mention it would go through; where nothing stays left of it, take a whole window."""
+    cut = end
+    while cut < length and (across := (starts < cut) & (ends > cut) & (starts >= start)).any():
+        cut = int(starts[across].min())
+    if cut > start:
+        return cut
+    return min(start + MAX_PIECES, length)
+
+
+def _centred(tokenizer: Tokenizer, encoding: Encoding, order: Ints, places: Ints) -> Iterator[Window]:
+    """Yield a window for each of the mentions `order[places]`, centred on it."""
+    length = len(encoding.pieces)
+    starts, ends = encoding.spans[order].T
+    for place in places.tolist():
+        start, end = int(starts[place]), int(ends[place])
+        free = MAX_PIECES - (end - start)
+        left = min(start, free // 2)
+        right = min(length - end, free - left)
+        left = min(start, free - right)
+        inside = np.flatnonzero((starts >= start - left) & (ends <= end + right))
+        at = int(np.searchsorted(inside, place))
+        first = max(0, min(at - MAX_MENTIONS // 2, len(inside) - MAX_MENTIONS))
+        inside = inside[first : first + MAX_MENTIONS]
+        yield tokenizer.window(encoding, start - left, end + right, order[inside], centred=at - first)
