@@ -1,1 +1,21 @@
-"""Benchmark data in: one reader a format."""
+"""Benchmark data in: one reader a format, all giving documents and a report of what was not taken as it stands."""
+
+from __future__ import annotations
+
+from deixis.datasets.catalogue import SETS, attach_source, open_dataset, read_set
+from deixis.datasets.dataset import Dataset, Report
+from deixis.datasets.jsonl import read_jsonl, stream_documents
+from deixis.datasets.redirects import read_redirects, read_titles
+
+__all__ = [
+    "SETS",
+    "Dataset",
+    "Report",
+    "attach_source",
+    "open_dataset",
+    "read_jsonl",
+    "read_redirects",
+    "read_set",
+    "read_titles",
+    "stream_documents",
+]

@@ -1,0 +1,149 @@
+"""A benchmark read into documents, with an account of what was removed, repaired or left unmatched (protocol 5)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from deixis.documents import Candidate, Document, Mention, normalise_title
+from deixis.errors import InputError
+
+__all__ = ["Dataset", "Report", "complaint", "gold_title", "page_of"]
+
+
+def complaint(path: Path, line: int | None, what: str) -> InputError:
+    """Return the error that names the file, the line and what was expected there."""
+    return InputError(f"{path}{'' if line is None else f', line {line}'}: {what}")
+
+
+def page_of(mention: Mention) -> int | None:
+    """Return the Wikipedia page id of the gold, where the data gives one."""
+    page = mention.extra.get("page")
+    return page if isinstance(page, int) else None
+
+
+@dataclass(slots=True)
+class Report:
+    """Reasons and counts, such that annotations = mentions kept + removed."""
+
+    annotations: int = 0  # in the files, those outside the knowledge base included
+    removed: Counter[str] = field(default_factory=Counter)
+    repaired: Counter[str] = field(default_factory=Counter)
+    unmatched: Counter[str] = field(default_factory=Counter)  # kept, but without candidates or without a place
+    noted: Counter[str] = field(default_factory=Counter)
+
+    def copy(self) -> Report:
+        """Return a report that can be added to without changing this one."""
+        return Report(
+            self.annotations, *(Counter(c) for c in (self.removed, self.repaired, self.unmatched, self.noted))
+        )
+
+    def lines(self) -> list[str]:
+        """Return one line a reason, e.g. `removed 1,131: not in the knowledge base`."""
+        kinds = {
+            "removed": self.removed,
+            "repaired": self.repaired,
+            "unmatched": self.unmatched,
+            "noted": self.noted,
+        }
+        return [
+            f"{kind} {count:,}: {reason}"
+            for kind, counts in kinds.items()
+            for reason, count in counts.most_common()
+            if count
+        ]
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the JSON object of the report."""
+        return {
+            "annotations": self.annotations,
+            "removed": dict(self.removed),
+            "repaired": dict(self.repaired),
+            "unmatched": dict(self.unmatched),
+            "noted": dict(self.noted),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """Documents whose every mention has a gold entity, and the report of how they were read."""
+
+    name: str
+    documents: tuple[Document, ...]
+    report: Report = field(default_factory=Report)
+    candidates: str = "none"  # where the candidate lists came from, in a few words
+
+    def __post_init__(self) -> None:
+        kept, removed = self.mentions, self.report.removed.total()
+        if self.report.annotations != kept + removed:
+            raise InputError(
+                f"the counts of {self.name} do not add up: {self.report.annotations} annotations, "
+                f"{kept} kept, {removed} removed; this is a fault of the reader"
+            )
+
+    @property
+    def mentions(self) -> int:
+        """The number of mentions with a gold entity (n of protocol 6)."""
+        return sum(len(document.mentions) for document in self.documents)
+
+    def mapped(self, change: Callable[[Document], Document], **changes: Any) -> Dataset:
+        """Return the dataset with every document changed."""
+        return replace(self, documents=tuple(map(change, self.documents)), **changes)
+
+    def top(self, count: int) -> Dataset:
+        """Return the dataset with the first candidates only, by prior, equal or unknown priors in the given order."""
+        return self.mapped(lambda document: _each(document, lambda m: _cut(m, count)))
+
+    def redirected(self, redirects: Mapping[str, str]) -> Dataset:
+        """Return the dataset with golds and candidates mapped through redirects, one hop (protocol 3)."""
+        report = self.report.copy()
+        done = self.mapped(lambda document: _each(document, lambda m: _redirect(m, redirects, report)))
+        return replace(done, report=report)
+
+    def among(self, titles: set[str] | frozenset[str]) -> Dataset:
+        """Return the dataset without the mentions whose gold is no title of the list (protocol 3)."""
+        report = self.report.copy()
+
+        def keep(document: Document) -> Document:
+            kept = tuple(m for m in document.mentions if m.entity in titles)
+            report.removed["the gold is not in the list of titles"] += len(document.mentions) - len(kept)
+            return replace(document, mentions=kept)
+
+        return replace(self, documents=tuple(map(keep, self.documents)), report=report)
+
+
+def _each(document: Document, change: Callable[[Mention], Mention]) -> Document:
+    return replace(document, mentions=tuple(map(change, document.mentions)))
+
+
+def _cut(mention: Mention, count: int) -> Mention:
+    if mention.candidates is None or len(mention.candidates) <= count:
+        return mention
+    best_first = sorted(mention.candidates, key=lambda c: -(c.prior or 0.0))  # stable: unknown priors keep their rank
+    return replace(mention, candidates=tuple(best_first[:count]))
+
+
+def _redirect(mention: Mention, redirects: Mapping[str, str], report: Report) -> Mention:
+    gold = mention.entity
+    if gold is not None and gold in redirects:
+        report.repaired["gold title mapped through a redirect"] += 1
+        gold = redirects[gold]
+    if mention.candidates is None:
+        return replace(mention, entity=gold)
+    merged: dict[str, float | None] = {}
+    for entity, prior in mention.candidates:
+        target = redirects.get(entity, entity)
+        known = merged.get(target)
+        merged[target] = prior if known is None else max(known, prior or 0.0)
+    # The higher prior wins, so a merged candidate may move up; where priors are unknown the ranks are kept.
+    pairs = sorted(merged.items(), key=lambda pair: -(pair[1] or 0.0))
+    return replace(mention, entity=gold, candidates=tuple(Candidate(*pair) for pair in pairs))
+
+
+def gold_title(raw: str) -> str | None:
+    """Return the normalised title of a gold, or None where it names nothing (empty, `NIL`, `--NME--`)."""
+    title = normalise_title(raw)
+    return None if title in ("", "NIL", "--NME--") else title
