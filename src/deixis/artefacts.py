@@ -8,6 +8,7 @@ import io
 import json
 import lzma
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -18,7 +19,7 @@ import zstandard
 
 from deixis.errors import ArtefactError, InputError
 
-__all__ = ["MANIFEST", "Manifest", "digest_file", "open_text", "read_lines", "write_aside"]
+__all__ = ["MANIFEST", "Manifest", "digest_file", "folder_aside", "open_text", "read_lines", "write_aside"]
 
 MANIFEST = "manifest.json"
 VERSION = 1  # of the formats; raised when an older reader would misread a newer file
@@ -103,6 +104,29 @@ def write_aside(path: Path) -> Iterator[BinaryIO]:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from error
     except BaseException:
         aside.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def folder_aside(folder: Path) -> Iterator[Path]:
+    """Make a folder beside `folder` and rename it there at the end; an artefact that was there is replaced."""
+    if folder.exists() and not (folder / MANIFEST).exists() and any(folder.iterdir()):
+        raise InputError(f"{folder} holds something that deixis did not write; give another folder or empty it")
+    aside, old = folder.with_name(folder.name + ".part"), folder.with_name(folder.name + ".old")
+    try:
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir(parents=True)
+        yield aside
+        shutil.rmtree(old, ignore_errors=True)
+        if folder.exists():
+            folder.rename(old)
+        aside.rename(folder)
+        shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise InputError(f"cannot write {folder}: {error.strerror or error}") from error
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
         raise
 
 

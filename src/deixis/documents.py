@@ -144,6 +144,7 @@ class Resolutions(Sequence[Resolution]):
 
     document: Document
     items: tuple[Resolution, ...]
+    passes: int = 0  # of the network over the document's windows
 
     @overload
     def __getitem__(self, index: int) -> Resolution: ...

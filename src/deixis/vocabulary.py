@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -30,6 +31,8 @@ class Vocabulary:
         if len(self._rows) != len(self.titles):
             repeated = next(title for row, title in enumerate(self.titles) if self._rows[title] != row)
             raise InputError(f"the vocabulary has {repeated!r} twice")
+        for special in SPECIAL:  # rows, but no entities: nothing can mean them
+            del self._rows[special]
 
     @classmethod
     def of(cls, titles: Iterable[str]) -> Vocabulary:
@@ -46,7 +49,7 @@ class Vocabulary:
         return title in self._rows
 
     def row(self, title: str) -> int | None:
-        """Return the row of an entity, or None where it has none."""
+        """Return the row of an entity, or None where it has none (as the special rows' names)."""
         return self._rows.get(title)
 
     @cached_property
@@ -62,13 +65,27 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: Path) -> Vocabulary:
-        """Read a vocabulary that `save` wrote."""
-        titles, counts = [], []
+        """Read a vocabulary that `save` wrote, or LUKE's `entity_vocab.jsonl`."""
+        rows: list[tuple[str, int]] = []
         for number, line in read_lines(path):
             try:
-                title, count = orjson.loads(line)
-            except ValueError:
-                raise InputError(f"{path}:{number} is not a [title, count] pair") from None
-            titles.append(title)
-            counts.append(count)
+                rows.append(_row(orjson.loads(line), len(rows)))
+            except (ValueError, TypeError, KeyError, IndexError):
+                raise InputError(
+                    f'{path}:{number} is neither [title, count] nor {{"id", "entities", "count"}} of LUKE, ids rising'
+                ) from None
+        titles, counts = zip(*rows, strict=True) if rows else ((), ())
         return cls(titles, counts)
+
+
+def _row(record: Any, row: int) -> tuple[str, int]:
+    """Read `[title, count]`, or `{"id": row, "entities": [[title, language], …], "count"}`."""
+    if isinstance(record, dict):
+        if record["id"] != row:
+            raise ValueError
+        title, count = record["entities"][0][0], record["count"]
+    else:
+        title, count = record
+    if not isinstance(title, str) or not isinstance(count, int):
+        raise TypeError
+    return title, count

@@ -1,0 +1,201 @@
+"""Model folders: save, load, verify; starting from a BERT folder; the layout of LUKE's checkpoints (protocol 13).
+
+config.json            the shape of the network
+encoder.safetensors    every tensor but those of
+entities.safetensors   the entity table (fp32, fp16, or int8 with a scale a row) and its biases
+vocabulary.jsonl       entities in the order of their rows
+tokenizer.json
+candidates/            the store, where the folder has one
+manifest.json          digests of all, parents
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from deixis.artefacts import MANIFEST, Manifest, digest_file, folder_aside
+from deixis.encoding import Tokenizer
+from deixis.errors import ArtefactError
+from deixis.model import Config, EntityTable, Network
+from deixis.vocabulary import MASK, Vocabulary
+
+__all__ = ["ModelFolder", "Precision", "convert_luke", "network_from_bert"]
+
+Precision = Literal["fp32", "fp16", "int8"]
+
+CONFIG, ENCODER, ENTITIES, VOCABULARY = "config.json", "encoder.safetensors", "entities.safetensors", "vocabulary.jsonl"
+TABLE = "entity_embeddings.entity_embeddings.weight"
+SCALE = "entity_embeddings.entity_embeddings.scale"
+BIAS = "entity_predictions.bias"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFolder:
+    """All that is needed to disambiguate, as a folder holds it."""
+
+    network: Network
+    tokenizer: Tokenizer
+    vocabulary: Vocabulary
+
+    def save(
+        self,
+        folder: Path,
+        *,
+        table: Precision = "fp32",
+        encoder: Literal["fp32", "fp16"] = "fp32",
+        candidates: Path | None = None,
+        parents: Mapping[str, str] | None = None,
+    ) -> Manifest:
+        """Write the folder, whole or not at all; `candidates` is a store to copy into it."""
+        state = {name: tensor.detach().cpu().contiguous() for name, tensor in self.network.state_dict().items()}
+        entities = {BIAS: state.pop(BIAS), **_table_state(self.network, table)}
+        state = {name: tensor for name, tensor in state.items() if name not in (TABLE, SCALE)}
+        if encoder == "fp16":
+            state = {name: tensor.half() for name, tensor in state.items()}
+        with folder_aside(folder) as aside:
+            (aside / CONFIG).write_text(json.dumps(self.network.config.to_json(), indent=1) + "\n")
+            save_file(state, aside / ENCODER)
+            save_file(entities, aside / ENTITIES)
+            self.vocabulary.save(aside / VOCABULARY)
+            self.tokenizer.save(aside)
+            if candidates is not None:
+                shutil.copytree(candidates, aside / "candidates")
+            paths = sorted(path for path in aside.rglob("*") if path.is_file())
+            files = {str(path.relative_to(aside)): digest_file(path) for path in paths}
+            manifest = Manifest("model", {"table": table, "encoder": encoder}, dict(parents or {}), files)
+            manifest.save(aside / MANIFEST)
+        return manifest
+
+    @classmethod
+    def load(cls, folder: Path) -> ModelFolder:
+        """Open a folder; every file is checked against the manifest, and the entity table stays on disk."""
+        if not folder.is_dir():
+            raise ArtefactError(f"{folder} is no folder; expected a model folder of deixis")
+        Manifest.load(folder / MANIFEST, "model").verify(folder)
+        config = _config(folder / CONFIG)
+        vocabulary = Vocabulary.load(folder / VOCABULARY)
+        if len(vocabulary) != config.entities:
+            raise ArtefactError(f"{folder / VOCABULARY} has {len(vocabulary)} rows; {CONFIG} says {config.entities}")
+        entities = _tensors(folder / ENTITIES)
+        with torch.device("meta"):  # nothing is allocated that is not on disk
+            network = Network(config)
+        network.entity_embeddings.entity_embeddings = EntityTable(entities[TABLE], entities.get(SCALE))
+        encoder = {name: tensor.float() for name, tensor in _tensors(folder / ENCODER).items()}
+        _fill(network, encoder | entities, folder)
+        return cls(network, Tokenizer.load(folder), vocabulary)
+
+
+def _table_state(network: Network, precision: Precision) -> dict[str, Tensor]:
+    table = network.entity_embeddings.entity_embeddings.quantised(precision)
+    state = {TABLE: table.weight.detach().cpu()}
+    if table.scale is not None:
+        state[SCALE] = table.scale.detach().cpu()
+    return state
+
+
+def network_from_bert(folder: Path, entities: int, generator: torch.Generator, **settings: Any) -> Network:
+    """Start a network from a Hugging Face BERT folder; what BERT does not have is drawn at random."""
+    bert = _json(folder / CONFIG)
+    network = Network(Config.of_bert(bert, entities, **settings))
+    network.initialise(generator)
+    given = {_bert_name(name): tensor for name, tensor in _tensors(folder / "model.safetensors").items()}
+    ours = [name for name in network.state_dict() if name.startswith(("embeddings.", "encoder."))]
+    missing = [name for name in ours if name not in given]
+    if missing:
+        raise ArtefactError(f"{folder / 'model.safetensors'} has no {missing[0]}; expected a BERT encoder")
+    _fill(network, {name: given[name].float() for name in ours}, folder, partly=True)
+    return network
+
+
+def convert_luke(source: Path, target: Path, table: Precision = "fp32") -> Manifest:
+    """Turn a LUKE checkpoint for entity disambiguation into a model folder."""
+    luke = _json(source / CONFIG)
+    if luke.get("use_entity_aware_attention"):
+        raise ArtefactError(f"{source / CONFIG} has use_entity_aware_attention; deixis reads LUKE-ED, which has not")
+    if "bert-" not in str(luke.get("bert_model_name")) or "roberta" in str(luke.get("bert_model_name")):
+        raise ArtefactError(
+            f"{source / CONFIG} has the bert_model_name {luke.get('bert_model_name')!r}; deixis reads LUKE-ED "
+            "checkpoints, which stand on BERT"
+        )
+    vocabulary = Vocabulary.load(source / "entity_vocab.jsonl")
+    known = {field.name for field in fields(Config)}
+    shape = {name: value for name, value in luke.items() if name in known}
+    size = luke.get("entity_emb_size") or luke["hidden_size"]
+    network = Network(Config(**shape, entities=len(vocabulary), entity_size=size))
+    _fill(network, _luke_state(source, network), source)
+    return ModelFolder(network, Tokenizer.load(source), vocabulary).save(target, table=table)
+
+
+def _luke_state(source: Path, network: Network) -> dict[str, Tensor]:
+    if (source / "model.safetensors").exists():
+        given = _tensors(source / "model.safetensors")
+    elif (source / "pytorch_model.bin").exists():
+        # weights_only: tensors alone are read, no code of the file is run.
+        given = torch.load(source / "pytorch_model.bin", map_location="cpu", weights_only=True)
+    else:
+        raise ArtefactError(f"{source} has neither model.safetensors nor pytorch_model.bin")
+    state = {name.removeprefix("luke."): tensor.float() for name, tensor in given.items()}
+    mask = "entity_embeddings.mask_embedding"
+    if TABLE in state:  # an ordinary LUKE keeps [MASK] in its row
+        state[mask] = state.get(mask, state[TABLE][MASK]).reshape(-1)
+    types = "entity_embeddings.token_type_embeddings.weight"
+    if types in state:
+        state[types] = state[types][:1]
+    return {name: state[name] for name in network.state_dict() if name in state}
+
+
+def _bert_name(name: str) -> str:
+    """Name a tensor as today's BertModel does: no prefix, and weight and bias for gamma and beta."""
+    name = name.removeprefix("bert.")
+    return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
+
+
+def _fill(network: Network, state: Mapping[str, Tensor], folder: Path, partly: bool = False) -> None:
+    """Put tensors into a network, refusing what is missing or of another shape."""
+    for name, parameter in network.state_dict().items():
+        if name in state and state[name].shape != parameter.shape:
+            raise ArtefactError(
+                f"{folder} has {name} of shape {tuple(state[name].shape)}; its config.json asks for "
+                f"{tuple(parameter.shape)}"
+            )
+        if name not in state and not partly:
+            raise ArtefactError(f"{folder} has no tensor {name}")
+    network.load_state_dict(state, strict=not partly, assign=True)
+
+
+def _tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except FileNotFoundError:
+        raise ArtefactError(f"{path} does not exist; expected the tensors of the model") from None
+    except SafetensorError as error:
+        raise ArtefactError(f"{path} is damaged: {error}") from None
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        record = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise ArtefactError(f"{path} does not exist; expected the folder of a model") from None
+    except ValueError as error:
+        raise ArtefactError(f"{path} is not JSON: {error}") from None
+    if not isinstance(record, dict):
+        raise ArtefactError(f"{path} is not a JSON object")
+    return record
+
+
+def _config(path: Path) -> Config:
+    try:
+        return Config(**_json(path))
+    except TypeError as error:
+        raise ArtefactError(f"{path} does not describe a network of this deixis: {error}") from None

@@ -1,0 +1,288 @@
+"""The Disambiguator: documents in, resolutions out."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from deixis.batching import batches_by_length, make_batch
+from deixis.candidates import CandidateSource
+from deixis.checkpoints import ModelFolder
+from deixis.decoding import Commit, Decisions, Order, Question, check_order, decode
+from deixis.documents import Candidate, Document, Resolution, Resolutions
+from deixis.encoding import SPLITTINGS, Splitting, Tokenizer, Window, windows_of
+from deixis.errors import InputError
+from deixis.model import Network
+from deixis.vocabulary import MASK, PAD, UNK, Vocabulary
+
+__all__ = ["Disambiguator", "Settings", "Unknown"]
+
+Unknown = Literal["skip", "shared", "zero"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How documents are disambiguated; the defaults follow the paper's text.
+
+    `unknown` is what becomes of candidates outside the vocabulary (protocol 7): out of the softmax unless none is
+    known ("skip"), one shared [UNK] candidate ("shared", the released code), or a logit of 0 each ("zero", its
+    older version). `top` candidates by prior take part; a list without priors is not cut.
+    """
+
+    order: Order = "confidence"
+    windows: Splitting = "per_mention"
+    commit: Commit = "one"
+    unknown: Unknown = "skip"
+    top: int | None = 30
+    centred_first: bool = False  # natural order decides the centred mention first, as the released code does
+    without_candidates: Literal["mask", "pad"] = "mask"  # what such a mention is to the others; "pad": released code
+
+    def __post_init__(self) -> None:
+        check_order(self.order, self.commit)
+        for name, value, allowed in (
+            ("windows", self.windows, SPLITTINGS),
+            ("unknown", self.unknown, get_args(Unknown)),
+            ("without_candidates", self.without_candidates, ("mask", "pad")),
+        ):
+            if value not in allowed:
+                raise InputError(f"{name} is {value!r}; expected one of {', '.join(allowed)}")
+        if self.top is not None and self.top < 1:
+            raise InputError(f"top is {self.top}; expected at least 1")
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A document under way."""
+
+    document: Document
+    options: list[_Options]  # one a mention
+    resolutions: list[Resolution | None]
+    windows_left: int = 0
+    passes: int = 0
+    read: bool = False  # all of its windows are known
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """The distinct candidates of a mention and their rows."""
+
+    titles: tuple[str, ...]
+    rows: tuple[int, ...]
+    inputs: tuple[int, ...]
+    zero: tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    pending: _Pending
+    window: Window
+
+
+@dataclass
+class Disambiguator:
+    """A network with its tokenizer, vocabulary and, where there is one, candidate store.
+
+    It holds no state of a call, so threads may share one.
+
+    >>> nlp = Disambiguator.load("model")                       # doctest: +SKIP
+    >>> for resolution in nlp.disambiguate(document):           # doctest: +SKIP
+    ...     print(resolution.text, resolution.entity)
+    """
+
+    network: Network
+    tokenizer: Tokenizer
+    vocabulary: Vocabulary
+    candidates: CandidateSource | None = None
+    batch_rows: int = 8192  # padded rows of a batch: bounds memory
+    group: int = 256  # windows sorted by length together
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+
+    def __post_init__(self) -> None:
+        self.network.to(self.device).eval()
+
+    @classmethod
+    def load(cls, folder: str | Path, device: str | torch.device = "cpu") -> Disambiguator:
+        """Open a model folder."""
+        parts = ModelFolder.load(Path(folder))
+        return cls(parts.network, parts.tokenizer, parts.vocabulary, device=torch.device(device))
+
+    def disambiguate(self, document: Document, settings: Settings | None = None, **changes: Any) -> Resolutions:
+        """Resolve the mentions of one document; `changes` are fields of the settings, e.g. `order="local"`."""
+        return next(self.disambiguate_many([document], settings, **changes))
+
+    def disambiguate_many(
+        self, documents: Iterable[Document], settings: Settings | None = None, **changes: Any
+    ) -> Iterator[Resolutions]:
+        """Resolve the mentions of many documents, in their order; read as they are needed, batched together."""
+        settings = replace(settings or Settings(), **changes)
+        queue: deque[_Pending] = deque()
+        tasks = self._tasks(documents, settings, queue)
+        while group := list(islice(tasks, self.group)):
+            for places in batches_by_length([task.window for task in group], self.batch_rows):
+                self._decide([group[place] for place in places], settings)
+            while queue and queue[0].read and queue[0].windows_left == 0:
+                yield _finish(queue.popleft())
+        while queue:
+            yield _finish(queue.popleft())
+
+    def _tasks(self, documents: Iterable[Document], settings: Settings, queue: deque[_Pending]) -> Iterator[_Task]:
+        """Yield the windows of all documents, noting each document in the queue."""
+        stream = iter(documents)
+        while chunk := list(islice(stream, 64)):  # so many are tokenised together
+            encodings = self.tokenizer.encode_many([(d.text, [(m.start, m.end) for m in d.mentions]) for d in chunk])
+            for document, encoding in zip(chunk, encodings, strict=True):
+                pending = self._begin(document, settings)
+                queue.append(pending)
+                for window in windows_of(self.tokenizer, encoding, settings.windows):
+                    if any(pending.options[window.mentions[place]].rows for place in _counting(window)):
+                        pending.windows_left += 1
+                        yield _Task(pending, window)
+                pending.read = True
+
+    def _begin(self, document: Document, settings: Settings) -> _Pending:
+        lists = self._candidates(document)
+        options = [self._options(candidates, settings) for candidates in lists]
+        resolutions: list[Resolution | None] = [
+            None if option.rows else _without_network(document, place, lists[place])
+            for place, option in enumerate(options)
+        ]
+        return _Pending(document, options, resolutions)
+
+    def _candidates(self, document: Document) -> list[tuple[Candidate, ...]]:
+        if all(mention.candidates is not None for mention in document.mentions):
+            return [mention.candidates or () for mention in document.mentions]
+        if self.candidates is None:
+            raise InputError(
+                f"document {document.id or ''} has mentions without candidates and the model has no candidate store; "
+                "give each mention its candidates or add a store to the model folder"
+            )
+        found = self.candidates.candidates(document)
+        return [
+            given if mention.candidates is None else mention.candidates
+            for mention, given in zip(document.mentions, found, strict=True)
+        ]
+
+    def _options(self, candidates: tuple[Candidate, ...], settings: Settings) -> _Options:
+        chosen = _cut(_distinct(candidates), settings.top)
+        found = [(candidate.entity, self.vocabulary.row(candidate.entity)) for candidate in chosen]
+        known = [(title, row, row, False) for title, row in found if row is not None]
+        unknown = sorted(title for title, row in found if row is None)
+        if settings.unknown == "shared" and unknown:
+            known.append((unknown[0], UNK, UNK, False))
+        elif settings.unknown == "zero":
+            known.extend((title, UNK, MASK, True) for title in unknown)
+        return _Options(*(tuple(column) for column in zip(*known, strict=True))) if known else _Options((), (), (), ())
+
+    def _decide(self, tasks: list[_Task], settings: Settings) -> None:
+        batch = make_batch([task.window for task in tasks], self.tokenizer.pad).to(self.device)
+        question = _question(tasks, settings).to(self.device)
+        decisions = decode(self.network, batch, question, settings.order, settings.commit)
+        for index, task in enumerate(tasks):
+            task.pending.windows_left -= 1
+            task.pending.passes += int(decisions.passes[index])
+            for place in _counting(task.window):
+                mention = int(task.window.mentions[place])
+                if task.pending.options[mention].rows:
+                    task.pending.resolutions[mention] = _resolution(task.pending, mention, decisions, index, place)
+
+
+def _counting(window: Window) -> list[int]:
+    """The places of the mentions of a window whose answers count."""
+    return list(range(len(window.mentions))) if window.centred is None else [window.centred]
+
+
+def _distinct(candidates: tuple[Candidate, ...]) -> list[Candidate]:
+    """Merge duplicates: the first keeps its place, the highest prior wins."""
+    merged: dict[str, Candidate] = {}
+    for candidate in candidates:
+        seen = merged.get(candidate.entity)
+        if seen is None or (candidate.prior or 0.0) > (seen.prior or 0.0):
+            merged[candidate.entity] = candidate
+    return list(merged.values())
+
+
+def _cut(candidates: list[Candidate], top: int | None) -> list[Candidate]:
+    """Keep the `top` by prior; without priors there is no honest rule to cut by (protocol 4)."""
+    if top is None or len(candidates) <= top or any(candidate.prior is None for candidate in candidates):
+        return candidates
+    return sorted(candidates, key=lambda candidate: -(candidate.prior or 0.0))[:top]
+
+
+def _without_network(document: Document, place: int, candidates: tuple[Candidate, ...]) -> Resolution:
+    """Resolve a mention that the network cannot score: by prior where there are candidates, else not at all."""
+    mention = document.mentions[place]
+    distinct = _distinct(candidates)
+    if not distinct:
+        return _unresolved(document, place, "no candidates")
+    weights = [candidate.prior or 0.0 for candidate in distinct]
+    total = sum(weights)
+    shares = [weight / total if total > 0 else 1 / len(weights) for weight in weights]
+    ranked = sorted(zip((c.entity for c in distinct), shares, strict=True), key=lambda pair: -pair[1])
+    return Resolution(
+        mention.start, mention.end, document.surface(mention), ranked[0][0], ranked[0][1], 1, tuple(ranked)
+    )
+
+
+def _unresolved(document: Document, place: int, reason: str) -> Resolution:
+    mention = document.mentions[place]
+    return Resolution(mention.start, mention.end, document.surface(mention), None, 0.0, 0, (), reason)
+
+
+def _question(tasks: list[_Task], settings: Settings) -> Question:
+    """Lay the candidates of the windows' mentions out as tensors."""
+    lists = [[task.pending.options[place] for place in task.window.mentions] for task in tasks]
+    most = max(len(options) for options in lists)
+    widest = max(len(option.rows) for options in lists for option in options)
+    rows = np.full((len(tasks), most, widest), PAD, np.int64)
+    inputs = np.full(rows.shape, MASK, np.int64)
+    initial = np.full((len(tasks), most), MASK, np.int64)
+    zero = np.zeros(rows.shape, bool)
+    rank = np.tile(np.arange(1, most + 1), (len(tasks), 1))
+    counts = np.ones((len(tasks), most), bool)
+    for index, (task, options) in enumerate(zip(tasks, lists, strict=True)):
+        for place, option in enumerate(options):
+            rows[index, place, : len(option.rows)] = option.rows
+            inputs[index, place, : len(option.rows)] = option.inputs
+            zero[index, place, : len(option.rows)] = option.zero
+            if not option.rows and settings.without_candidates == "pad":
+                initial[index, place] = PAD
+        if task.window.centred is not None:
+            counts[index] = False
+            counts[index, task.window.centred] = True
+            if settings.order == "confidence" or settings.centred_first:
+                rank[index, task.window.centred] = 0  # ties go to the centred mention (protocol 10)
+    arrays: list[NDArray[np.int64] | NDArray[np.bool_]] = [rows, inputs, initial, zero, rank, counts]
+    return Question(*(torch.from_numpy(array) for array in arrays))
+
+
+def _resolution(pending: _Pending, place: int, decisions: Decisions, index: int, slot: int) -> Resolution:
+    document, titles = pending.document, pending.options[place].titles
+    mention = document.mentions[place]
+    probabilities = decisions.probabilities[index, slot, : len(titles)].tolist()
+    choice = int(decisions.choice[index, slot])
+    ranked = sorted(zip(titles, probabilities, strict=True), key=lambda pair: -pair[1])
+    return Resolution(
+        mention.start,
+        mention.end,
+        document.surface(mention),
+        titles[choice],
+        probabilities[choice],
+        int(decisions.step[index, slot]),
+        tuple(ranked),
+    )
+
+
+def _finish(pending: _Pending) -> Resolutions:
+    items = (
+        resolution or _unresolved(pending.document, place, "longer than a window")
+        for place, resolution in enumerate(pending.resolutions)
+    )
+    return Resolutions(pending.document, tuple(items), pending.passes)
