@@ -138,7 +138,7 @@ def open_text(path: Path) -> IO[bytes]:
         if path.suffix == ".xz":
             return lzma.open(path)
         if path.suffix == ".zst":
-            stream = zstandard.ZstdDecompressor().stream_reader(path.open("rb"), closefd=True)
+            stream = zstandard.ZstdDecompressor().stream_reader(path.open("rb"), closefd=True, read_across_frames=True)
             return cast(IO[bytes], io.BufferedReader(cast(Any, stream), 1 << 20))
         return path.open("rb")
     except FileNotFoundError:

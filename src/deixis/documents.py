@@ -18,7 +18,10 @@ __all__ = ["Candidate", "Document", "Mention", "Resolution", "Resolutions", "nor
 def normalise_title(title: str) -> str:
     """Return a Wikipedia title as deixis names entities: spaces, no HTML escapes, first letter upper-case."""
     title = " ".join(html.unescape(title).replace("_", " ").split())
-    return title[:1].upper() + title[1:]
+    first = title[:1].upper()
+    if len(first) != 1 or "Ა" <= first <= "Ჿ":  # as MediaWiki: no capital is "SS", and Georgian has none in titles
+        return title
+    return first + title[1:]
 
 
 class Candidate(NamedTuple):

@@ -6,6 +6,7 @@ import sys
 
 import typer
 
+from deixis.cli.articles import articles
 from deixis.errors import DeixisError
 
 __all__ = ["app", "main"]
@@ -23,6 +24,9 @@ app = typer.Typer(
 @app.callback()
 def _root() -> None:
     pass
+
+
+app.command()(articles)
 
 
 def main() -> None:

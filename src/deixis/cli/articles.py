@@ -1,0 +1,63 @@
+"""`deixis articles`: from a Wikipedia dump to articles with links."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from deixis.wikipedia.extraction import Extraction
+
+__all__ = ["articles"]
+
+
+def articles(
+    dumps: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DUMP...",
+            help="MediaWiki XML: .xml, .xml.bz2, multistream .bz2 with or without its index, any number of part files.",
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The article file to write, ending in .jsonl.zst.")],
+    redirects: Annotated[
+        Path | None,
+        typer.Option(help="A redirect table of your own, lines from<TAB>to; it goes before the dump's redirects."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes that read wikitext; by default one a core.")
+    ] = None,
+) -> None:
+    """Read a Wikipedia dump as plain text with links at character offsets.
+
+    Example: `deixis articles enwiki-latest-pages-articles-multistream.xml.bz2 -o articles.jsonl.zst`
+
+    Only pages of the main namespace are kept; redirects are followed, disambiguation pages marked. If it is
+    interrupted, the same command goes on where it was; the result is the same to the byte.
+    """
+    from rich.progress import TextColumn
+
+    from deixis.cli.progress import bar
+    from deixis.wikipedia.extraction import build_articles
+
+    with bar(TextColumn("MB  {task.fields[pages]:,} pages, {task.fields[speed]:,.0f}/s")) as progress:
+        task = progress.add_task("articles", total=None, speed=0.0, pages=0)
+
+        def update(done: int, total: int, pages: int) -> None:
+            elapsed = progress.tasks[0].elapsed or 1e-9
+            progress.update(task, completed=done >> 20, total=total >> 20, pages=pages, speed=pages / elapsed)
+
+        extraction = build_articles(dumps, output, redirects=redirects, workers=workers, progress=update)
+    for cut in extraction.cuts:
+        typer.echo(f"deixis: {cut}; all before that was read", err=True)
+    _print(extraction, output)
+
+
+def _print(extraction: Extraction, output: Path) -> None:
+    """Print what was kept and dropped, by reason."""
+    for group, reasons in extraction.counts.items():
+        for reason, count in reasons.items():
+            typer.echo(f"{count:>12,}  {group}: {reason}")
+    typer.echo(f"written: {output}")
