@@ -2,19 +2,47 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from deixis.documents import Candidate, Document, Mention, Resolution, Resolutions
 from deixis.errors import ArtefactError, DeixisError, InputError, MissingExtra
+
+if TYPE_CHECKING:
+    from deixis.inference import Disambiguator, Settings
 
 __all__ = [
     "ArtefactError",
     "Candidate",
     "DeixisError",
+    "Disambiguator",
     "Document",
     "InputError",
     "Mention",
     "MissingExtra",
     "Resolution",
     "Resolutions",
+    "Settings",
+    "load",
 ]
 
 __version__ = "0.1.0"
+
+
+def load(folder: str, device: str = "cpu") -> Disambiguator:
+    """Open a model folder.
+
+    >>> nlp = load("model")                                              # doctest: +SKIP
+    >>> nlp.disambiguate(Document("Messi won the World Cup.", mentions))  # doctest: +SKIP
+    """
+    from deixis.inference import Disambiguator
+
+    return Disambiguator.load(folder, device)
+
+
+def __getattr__(name: str) -> Any:
+    # Torch is imported when it is first needed, so that `import deixis` and `--help` stay instant.
+    if name in ("Disambiguator", "Settings"):
+        from deixis import inference
+
+        return getattr(inference, name)
+    raise AttributeError(f"module 'deixis' has no attribute {name!r}")

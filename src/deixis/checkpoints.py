@@ -16,7 +16,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 
 import torch
 from safetensors import SafetensorError
@@ -25,7 +25,7 @@ from torch import Tensor
 
 from deixis.artefacts import MANIFEST, Manifest, digest_file, folder_aside
 from deixis.encoding import Tokenizer
-from deixis.errors import ArtefactError
+from deixis.errors import ArtefactError, InputError
 from deixis.model import Config, EntityTable, Network
 from deixis.vocabulary import MASK, Vocabulary
 
@@ -37,6 +37,13 @@ CONFIG, ENCODER, ENTITIES, VOCABULARY = "config.json", "encoder.safetensors", "e
 TABLE = "entity_embeddings.entity_embeddings.weight"
 SCALE = "entity_embeddings.entity_embeddings.scale"
 BIAS = "entity_predictions.bias"
+
+
+def check_precision(name: str) -> Precision:
+    """Refuse a precision that does not exist."""
+    if name not in get_args(Precision):
+        raise InputError(f"the precision is {name!r}; expected one of {', '.join(get_args(Precision))}")
+    return cast(Precision, name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from deixis.errors import InputError
 from deixis.model import Network, Static
 from deixis.vocabulary import PAD
 
-__all__ = ["Commit", "Decisions", "Order", "Question", "decode"]
+__all__ = ["Commit", "Decisions", "Order", "Question", "check_order", "decode", "parse_commit"]
 
 Order = Literal["local", "natural", "confidence"]
 Commit = Literal["one"] | float
@@ -108,6 +108,16 @@ def decode(network: Network, batch: Batch, question: Question, order: Order, com
             chosen = _chosen(state, probabilities, order, threshold)
         state = decisions.commit(state, probabilities, chosen)
     return decisions.result()
+
+
+def parse_commit(text: str) -> Commit:
+    """Read `one` or a probability."""
+    if text == "one":
+        return "one"
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"commit is {text!r}; expected 'one' or a probability above 0 and at most 1") from None
 
 
 def check_order(order: str, commit: Commit) -> None:

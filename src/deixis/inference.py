@@ -150,8 +150,9 @@ class Disambiguator:
     def _begin(self, document: Document, settings: Settings) -> _Pending:
         lists = self._candidates(document)
         options = [self._options(candidates, settings) for candidates in lists]
+        missing = "no candidates" if self.candidates else "no candidates: none given, and the model has no store"
         resolutions: list[Resolution | None] = [
-            None if option.rows else _without_network(document, place, lists[place])
+            None if option.rows else _without_network(document, place, lists[place], missing)
             for place, option in enumerate(options)
         ]
         return _Pending(document, options, resolutions)
@@ -160,10 +161,7 @@ class Disambiguator:
         if all(mention.candidates is not None for mention in document.mentions):
             return [mention.candidates or () for mention in document.mentions]
         if self.candidates is None:
-            raise InputError(
-                f"document {document.id or ''} has mentions without candidates and the model has no candidate store; "
-                "give each mention its candidates or add a store to the model folder"
-            )
+            return [mention.candidates or () for mention in document.mentions]
         found = self.candidates.candidates(document)
         return [
             given if mention.candidates is None else mention.candidates
@@ -216,12 +214,12 @@ def _cut(candidates: list[Candidate], top: int | None) -> list[Candidate]:
     return sorted(candidates, key=lambda candidate: -(candidate.prior or 0.0))[:top]
 
 
-def _without_network(document: Document, place: int, candidates: tuple[Candidate, ...]) -> Resolution:
+def _without_network(document: Document, place: int, candidates: tuple[Candidate, ...], missing: str) -> Resolution:
     """Resolve a mention that the network cannot score: by prior where there are candidates, else not at all."""
     mention = document.mentions[place]
     distinct = _distinct(candidates)
     if not distinct:
-        return _unresolved(document, place, "no candidates")
+        return _unresolved(document, place, "no candidates" if mention.candidates == () else missing)
     weights = [candidate.prior or 0.0 for candidate in distinct]
     total = sum(weights)
     shares = [weight / total if total > 0 else 1 / len(weights) for weight in weights]

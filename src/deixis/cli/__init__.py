@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 
 import typer
 
 from deixis.cli.articles import articles
+from deixis.cli.convert_luke import convert_luke
+from deixis.cli.disambiguate import disambiguate
 from deixis.errors import DeixisError
 
 __all__ = ["app", "main"]
@@ -26,11 +29,14 @@ def _root() -> None:
     pass
 
 
+app.command()(disambiguate)
 app.command()(articles)
+app.command()(convert_luke)
 
 
 def main() -> None:
     """Run the command; a DeixisError becomes one line on stderr and exit code 1, Ctrl-C exit code 130."""
+    logging.basicConfig(format="deixis: %(message)s", stream=sys.stderr)
     try:
         app(standalone_mode=True)
     except DeixisError as error:

@@ -1,0 +1,26 @@
+"""`deixis convert-luke`: the checkpoint that the paper's authors released, as a model folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+__all__ = ["convert_luke"]
+
+
+def convert_luke(
+    source: Path = typer.Argument(help="Folder with config.json, entity_vocab.jsonl, a tokenizer and the weights."),
+    target: Path = typer.Argument(help="The model folder to write."),
+    table: str = typer.Option("fp32", help="Precision of the entity table on disk: fp32, fp16, int8."),
+) -> None:
+    """Convert a LUKE checkpoint for entity disambiguation into a model folder.
+
+    The weights are read from model.safetensors or, tensors alone and no code, from pytorch_model.bin.
+
+        deixis convert-luke luke-ed/ model/
+    """
+    from deixis import checkpoints
+
+    manifest = checkpoints.convert_luke(source, target, checkpoints.check_precision(table))
+    typer.echo(f"wrote {target}: {len(manifest.files)} files, digest {manifest.digest[:12]}")

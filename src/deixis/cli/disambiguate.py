@@ -1,0 +1,78 @@
+"""`deixis disambiguate`: documents with mentions in, the same with resolutions out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import typer
+
+from deixis.cli.progress import track
+from deixis.errors import InputError
+
+__all__ = ["disambiguate"]
+
+
+def disambiguate(
+    documents: Path = typer.Argument(help="Document JSONL, plain, .gz, .xz or .zst; '-' is standard input."),
+    model: Path = typer.Option(..., "--model", "-m", help="The model folder."),
+    output: Path | None = typer.Option(None, "--output", "-o", help="Where to write; standard output if not given."),
+    order: str = typer.Option("confidence", help="In which order mentions are decided: local, natural, confidence."),
+    windows: str = typer.Option("per_mention", help="How a document over 510 pieces is split: simple, per_mention."),
+    commit: str = typer.Option("one", help="'one' mention a step, or also all of at least this probability."),
+    unknown: str = typer.Option("skip", help="Candidates outside the vocabulary: skip, shared, zero."),
+    top: int = typer.Option(30, help="How many candidates of a mention take part, by prior; 0 is all."),
+    strict: bool = typer.Option(False, "--strict", help="Stop at the first line that cannot be read."),
+    device: str = typer.Option("cpu", help="Where the network runs, e.g. cpu or cuda."),
+) -> None:
+    """Decide which candidate each given mention means.
+
+    One JSON document a line: `{"text": …, "mentions": [{"start", "end", "candidates": [[title, prior], …]}]}`.
+    Each mention gains a `resolution`, or `null` and a `reason`. A line that cannot be read is reported with its
+    number, the others are written, and the exit code is 1.
+
+        deixis disambiguate documents.jsonl --model model -o resolved.jsonl
+    """
+    from deixis.datasets.dataset import Report
+    from deixis.datasets.jsonl import stream_documents
+    from deixis.decoding import parse_commit
+    from deixis.inference import Disambiguator, Settings
+
+    settings = Settings(
+        order=order,  # type: ignore[arg-type]  # checked by Settings
+        windows=windows,  # type: ignore[arg-type]
+        unknown=unknown,  # type: ignore[arg-type]
+        commit=parse_commit(commit),
+        top=top or None,
+    )
+    nlp = Disambiguator.load(model, device)
+    report = Report()
+    path = Path("/dev/stdin") if str(documents) == "-" else documents
+    stream = stream_documents(path, strict=strict, report=report)
+    with _writing(output) as file:
+        for result in track(nlp.disambiguate_many(stream, settings), "documents"):
+            file.write(result.to_json() + b"\n")
+    if bad := report.unmatched.total():
+        raise InputError(f"{bad} line{'s' if bad > 1 else ''} of {documents} could not be read; the others are done")
+
+
+@contextmanager
+def _writing(output: Path | None) -> Iterator[BinaryIO]:
+    """Open the output; a file gets its name when it is whole, and what an interrupted run did is kept beside it."""
+    if output is None:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    aside = output.with_name(output.name + ".part")
+    try:
+        with aside.open("wb") as file:
+            yield file
+        aside.replace(output)
+    except OSError as error:
+        raise InputError(f"cannot write {output}: {error.strerror or error}") from None
+    except (KeyboardInterrupt, InputError):
+        print(f"deixis: what was done until here is in {aside}", file=sys.stderr)
+        raise

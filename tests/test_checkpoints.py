@@ -1,0 +1,176 @@
+"""Model folders: what is saved loads with the same answers, and damage is said in one sentence."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from deixis.artefacts import MANIFEST, Manifest
+from deixis.checkpoints import ModelFolder, convert_luke, network_from_bert
+from deixis.errors import ArtefactError, InputError
+from deixis.inference import Disambiguator
+from tests.reference import Luke, confidence_order
+from tests.worlds import make_disambiguator, make_document, make_network, make_tokenizer, make_vocabulary
+
+DOCUMENTS = [make_document(seed) for seed in range(10)]
+
+
+def parts(**settings: Any) -> ModelFolder:
+    return ModelFolder(make_network(4, **settings), make_tokenizer(), make_vocabulary())
+
+
+def answers(nlp: Disambiguator) -> list[bytes]:
+    return [result.to_json() for result in nlp.disambiguate_many(DOCUMENTS)]
+
+
+@pytest.mark.parametrize("settings", [{}, {"words_see": "placeholders", "answer_layers": 2}, {"entity_size": 8}])
+def test_a_saved_folder_gives_the_same_bytes(tmp_path: Path, settings: dict[str, Any]) -> None:
+    parts(**settings).save(tmp_path / "model")
+    assert answers(Disambiguator.load(tmp_path / "model")) == answers(make_disambiguator(4, **settings))
+    assert not [path for path in tmp_path.rglob("*") if path.suffix in (".bin", ".pt", ".pkl", ".part")]
+
+
+@pytest.mark.parametrize("table", ["fp16", "int8"])
+def test_a_quantised_table_is_read_as_it_lies_on_disk(tmp_path: Path, table: Any) -> None:
+    folder = parts()
+    folder.save(tmp_path / "model", table=table, encoder="fp16")
+    loaded = ModelFolder.load(tmp_path / "model").network
+    weight = loaded.entity_embeddings.entity_embeddings.weight
+    assert weight.dtype == {"fp16": torch.float16, "int8": torch.int8}[table]
+    rows = torch.arange(len(weight))
+    exact = folder.network.entity_embeddings.entity_embeddings(rows).detach()
+    torch.testing.assert_close(loaded.entity_embeddings.entity_embeddings(rows), exact, atol=0.01, rtol=0)
+    assert (tmp_path / "model" / "entities.safetensors").stat().st_size < exact.numel() * 4
+
+
+def test_damage_is_named(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    parts().save(model)
+    with (model / "encoder.safetensors").open("r+b") as file:
+        file.seek(-1, 2)
+        last = file.read(1)
+        file.seek(-1, 2)
+        file.write(bytes([last[0] ^ 1]))
+    with pytest.raises(ArtefactError, match=r"encoder.safetensors is damaged"):
+        Disambiguator.load(model)
+    (model / "encoder.safetensors").unlink()
+    with pytest.raises(ArtefactError, match=r"encoder.safetensors is missing"):
+        Disambiguator.load(model)
+    with pytest.raises(ArtefactError, match="no folder"):
+        Disambiguator.load(tmp_path / "nothing")
+    (model / MANIFEST).write_text("{}")
+    with pytest.raises(ArtefactError, match="no manifest of deixis"):
+        Disambiguator.load(model)
+
+
+def test_a_failed_save_leaves_the_old_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tmp_path / "model"
+    before = parts().save(model).digest
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("deixis.checkpoints.save_file", full)
+    with pytest.raises(InputError, match=r"cannot write .*No space left"):
+        parts(entity_size=8).save(model)
+    assert Manifest.load(model / MANIFEST, "model").digest == before
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_strange_folder_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "precious.txt").write_text("mine")
+    with pytest.raises(InputError, match="did not write"):
+        parts().save(tmp_path)
+    assert (tmp_path / "precious.txt").read_text() == "mine"
+
+
+def bert_folder(folder: Path, prefix: str = "", **changes: Any) -> Path:
+    """Write the encoder of a random network as a Hugging Face BERT folder."""
+    network = make_network(8, num_attention_heads=2)
+    folder.mkdir()
+    kept = {name: x for name, x in network.state_dict().items() if name.startswith(("embeddings.", "encoder."))}
+    save_file({prefix + name: tensor.contiguous() for name, tensor in kept.items()}, folder / "model.safetensors")
+    shape = network.config.to_json() | {"model_type": "bert"} | changes
+    (folder / "config.json").write_text(json.dumps(shape))
+    make_tokenizer().save(folder)
+    return folder
+
+
+@pytest.mark.parametrize("prefix", ["", "bert."])
+def test_any_bert_folder_starts_a_network(tmp_path: Path, prefix: str) -> None:
+    folder = bert_folder(tmp_path / "bert", prefix)
+    network = network_from_bert(folder, 99, torch.Generator().manual_seed(1), words_see="placeholders")
+    given = load_file(folder / "model.safetensors")
+    for name, tensor in network.state_dict().items():
+        if name.startswith(("embeddings.", "encoder.")):
+            assert torch.equal(tensor, given[prefix + name])
+    assert network.config.entities == 99 and network.config.num_attention_heads == 2
+    new = network.entity_embeddings.entity_embeddings.weight
+    assert float(new.detach().std()) == pytest.approx(0.02, rel=0.1)
+    assert float(network.entity_predictions.bias.detach().abs().sum()) == 0.0
+
+
+def test_a_bert_folder_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    generator = torch.Generator()
+    with pytest.raises(ArtefactError, match="asks for"):
+        network_from_bert(bert_folder(tmp_path / "wide", hidden_size=64), 9, generator)
+    with pytest.raises(ArtefactError, match=r"has no encoder.layer.3"):
+        network_from_bert(bert_folder(tmp_path / "deep", num_hidden_layers=4), 9, generator)
+    with pytest.raises(ArtefactError, match="roberta"):
+        network_from_bert(bert_folder(tmp_path / "other", model_type="roberta"), 9, generator)
+
+
+def luke_folder(folder: Path, luke: Luke, kind: str) -> Path:
+    """Write a LUKE-ED checkpoint with transformers' own names and files."""
+    folder.mkdir()
+    state = {f"luke.{name}": tensor for name, tensor in luke.luke.state_dict().items()}
+    state |= {f"entity_predictions.{name}": tensor for name, tensor in luke.entity_predictions.state_dict().items()}
+    state = {name: tensor.contiguous().clone() for name, tensor in state.items()}
+    if kind == "pytorch_model.bin":
+        torch.save(state, folder / kind)
+    else:
+        save_file(state, folder / kind)
+    luke.config.save_pretrained(folder)
+    make_tokenizer().save(folder)
+    lines = [
+        json.dumps({"id": row, "entities": [[title, None if row < 3 else "en"]], "count": row})
+        for row, title in enumerate(make_vocabulary())
+    ]
+    (folder / "entity_vocab.jsonl").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["model.safetensors", "pytorch_model.bin"])
+@pytest.mark.parametrize("entity_size", [32, 16])
+def test_a_luke_folder_gives_lukes_answers(tmp_path: Path, kind: str, entity_size: int) -> None:
+    luke = Luke(make_network(4, entity_size=entity_size))
+    convert_luke(luke_folder(tmp_path / "luke", luke, kind), tmp_path / "model")
+    nlp = Disambiguator.load(tmp_path / "model")
+    assert nlp.vocabulary.counts[5] == 5
+    for document in DOCUMENTS:
+        theirs = confidence_order(luke, nlp.tokenizer, nlp.vocabulary, document)
+        ours = nlp.disambiguate(document)
+        assert [(r.entity, r.step) for r in ours] == [(d.entity, d.step) for d in theirs]
+        for one, other in zip(ours, theirs, strict=True):
+            assert one.probability == pytest.approx(other.probability, abs=1e-4)
+
+
+def test_other_lukes_are_refused(tmp_path: Path) -> None:
+    folder = luke_folder(tmp_path / "luke", Luke(make_network(4)), "model.safetensors")
+    config = json.loads((folder / "config.json").read_text())
+    for change, said in (
+        ({"use_entity_aware_attention": True}, "use_entity_aware_attention"),
+        ({"bert_model_name": "roberta-large"}, "stand on BERT"),
+    ):
+        (folder / "config.json").write_text(json.dumps(config | change))
+        with pytest.raises(ArtefactError, match=said):
+            convert_luke(folder, tmp_path / "model")
+    shutil.rmtree(folder)
+    with pytest.raises(ArtefactError, match=r"config.json does not exist"):
+        convert_luke(folder, tmp_path / "model")

@@ -1,0 +1,164 @@
+"""Documents in, resolutions out: every odd case has its defined answer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+import deixis
+from deixis.documents import Candidate, Document, Mention, Resolutions
+from tests.worlds import make_disambiguator, make_document
+
+NLP = make_disambiguator(2, words_see="placeholders")
+PAPER = make_disambiguator(2)
+TWO = (Candidate("Entity 1", 0.5), Candidate("Entity 2", 0.4))
+
+
+def one(*candidates: Candidate, text: str = "messi won", **changes: object) -> deixis.Resolution:
+    document = Document(text, (Mention(0, 5, candidates=candidates),))
+    return NLP.disambiguate(document, None, **changes)[0]
+
+
+def test_the_public_door() -> None:
+    assert all(hasattr(deixis, name) for name in deixis.__all__)
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = deixis.nothing
+
+
+def test_no_mentions_and_no_text() -> None:
+    assert len(NLP.disambiguate(Document(""))) == 0
+    assert len(NLP.disambiguate(Document("messi won"))) == 0
+
+
+def test_no_candidates() -> None:
+    result = one()
+    assert (result.entity, result.reason, result.step) == (None, "no candidates", 0)
+    asked = NLP.disambiguate(Document("messi", (Mention(0, 5),)))[0]
+    assert asked.entity is None and "no store" in str(asked.reason)
+
+
+def test_a_mention_without_candidates_stays_masked_for_the_others() -> None:
+    lone = Document("messi won the cup", (Mention(0, 5, candidates=()), Mention(14, 17, candidates=TWO)))
+    masked = PAPER.disambiguate(lone)[1]
+    padded = PAPER.disambiguate(lone, without_candidates="pad")[1]
+    assert masked.probability != pytest.approx(padded.probability, abs=1e-6)
+
+
+def test_unknown_candidates_are_skipped_unless_none_is_known() -> None:
+    mixed = one(Candidate("Atlantis", 0.9), *TWO)
+    assert {title for title, _ in mixed.alternatives} == {"Entity 1", "Entity 2"}
+    none = one(Candidate("Atlantis", 0.2), Candidate("Utopia", 0.6))
+    assert (none.entity, none.step) == ("Utopia", 1)
+    assert none.probability == pytest.approx(0.75)
+    single = one(Candidate("Atlantis"))
+    assert (single.entity, single.probability) == ("Atlantis", 1.0)
+
+
+def test_unknown_candidates_as_the_released_code_has_them() -> None:
+    given = (Candidate("Utopia", 0.9), Candidate("Atlantis", 0.8), *TWO)
+    shared = one(*given, unknown="shared")
+    assert {title for title, _ in shared.alternatives} == {"Atlantis", "Entity 1", "Entity 2"}
+    zero = one(*given, unknown="zero")
+    chances = dict(zero.alternatives)
+    assert set(chances) == {"Utopia", "Atlantis", "Entity 1", "Entity 2"}
+    assert chances["Utopia"] == pytest.approx(chances["Atlantis"])
+
+
+def test_duplicates_are_one_candidate() -> None:
+    plain = one(*TWO)
+    doubled = one(Candidate("Entity 1", 0.1), *TWO, Candidate("Entity 2", 0.3))
+    assert dict(doubled.alternatives) == pytest.approx(dict(plain.alternatives))
+    assert one(Candidate("Entity 1"), Candidate("Entity 1")).probability == 1.0
+
+
+def test_the_top_candidates_by_prior_take_part() -> None:
+    many = [Candidate(f"Entity {number}", number / 100) for number in range(50)]
+    assert {title for title, _ in one(*many).alternatives} == {f"Entity {number}" for number in range(20, 50)}
+    assert len(one(*many, top=None).alternatives) == 50
+    without = [Candidate(candidate.entity) for candidate in many]
+    assert len(one(*without).alternatives) == 50  # no priors, no honest cut
+
+
+def test_alternatives_are_ranked_and_sum_to_one() -> None:
+    result = one(*(Candidate(f"Entity {number}") for number in range(7)))
+    chances = [chance for _, chance in result.alternatives]
+    assert chances == sorted(chances, reverse=True) and sum(chances) == pytest.approx(1.0, abs=1e-5)
+    assert result.alternatives[0] == (result.entity, result.probability)
+
+
+def test_overlapping_mentions_and_mentions_in_any_order() -> None:
+    text = "the world cup final"
+    spans = [(14, 19), (0, 13), (4, 9), (4, 13)]
+    mentions = tuple(Mention(*span, candidates=TWO) for span in spans)
+    result = NLP.disambiguate(Document(text, mentions), order="natural")
+    assert [(r.start, r.end) for r in result] == spans
+    assert [r.step for r in result] == [4, 1, 2, 3]  # from left to right, the shorter first
+
+
+def test_ten_thousand_mentions() -> None:
+    text = "messi " * 10_000
+    mentions = tuple(Mention(6 * place, 6 * place + 5, candidates=TWO) for place in range(10_000))
+    result = NLP.disambiguate(Document(text, mentions), windows="simple", commit=0.5)
+    assert len(result) == 10_000 and all(resolution.entity for resolution in result)
+
+
+def test_a_long_document_in_both_splittings() -> None:
+    document = make_document(3, words=900, mentions=20)
+    for windows in ("simple", "per_mention"):
+        result = NLP.disambiguate(document, windows=windows)
+        assert all(resolution.entity for resolution in result)
+        assert [r.text for r in result] == [document.surface(mention) for mention in document.mentions]
+
+
+def test_centred_first_changes_natural_order_in_long_documents_only() -> None:
+    long, short = make_document(3, words=900, mentions=40), make_document(4)
+    local = PAPER.disambiguate(long, order="local")
+    first = PAPER.disambiguate(long, order="natural", centred_first=True)
+    assert [r.entity for r in first] == [r.entity for r in local]  # the centred one is decided before any other
+    assert all(r.step == 1 for r in first)
+    plain = PAPER.disambiguate(long, order="natural")
+    assert any(r.step > 1 for r in plain)
+    assert PAPER.disambiguate(short, order="natural") == PAPER.disambiguate(short, order="natural", centred_first=True)
+
+
+def test_documents_stream() -> None:
+    read = 0
+
+    def endless() -> Iterator[Document]:
+        nonlocal read
+        while True:
+            read += 1
+            yield make_document(read, words=12, mentions=2)
+
+    stream = NLP.disambiguate_many(endless())
+    assert [next(stream).document.id for _ in range(5)] == [f"random {number}" for number in range(1, 6)]
+    assert read <= 2 * NLP.group  # and not all of them
+
+
+def test_the_store_is_asked_for_mentions_without_candidates() -> None:
+    class Store:
+        def candidates(self, document: Document) -> list[tuple[Candidate, ...]]:
+            return [(Candidate(f"Entity {place}"),) for place, _ in enumerate(document.mentions)]
+
+    nlp = replace(NLP, candidates=Store())
+    document = Document("messi won the cup", (Mention(0, 5), Mention(14, 17, candidates=(Candidate("Entity 9"),))))
+    assert [r.entity for r in nlp.disambiguate(document)] == ["Entity 0", "Entity 9"]
+
+
+def test_threads_may_share_one() -> None:
+    documents = [make_document(seed) for seed in range(12)]
+    expected = [NLP.disambiguate(document) for document in documents]
+    found: dict[int, Resolutions] = {}
+
+    def work(place: int) -> None:
+        found[place] = NLP.disambiguate(documents[place])
+
+    threads = [threading.Thread(target=work, args=(place,)) for place in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [found[place] for place in range(12)] == expected
