@@ -10,6 +10,7 @@ import typer
 from deixis.cli.articles import articles
 from deixis.cli.convert_luke import convert_luke
 from deixis.cli.disambiguate import disambiguate
+from deixis.cli.evaluate import evaluate
 from deixis.errors import DeixisError
 
 __all__ = ["app", "main"]
@@ -32,6 +33,7 @@ def _root() -> None:
 app.command()(disambiguate)
 app.command()(articles)
 app.command()(convert_luke)
+app.command()(evaluate)
 
 
 def main() -> None:

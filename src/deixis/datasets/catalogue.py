@@ -17,12 +17,16 @@ from deixis.datasets.wned import read_wned
 from deixis.datasets.zelda import read_zelda
 from deixis.errors import InputError
 
-__all__ = ["SETS", "attach_source", "open_dataset", "read_set"]
+__all__ = ["SETS", "MissingCandidates", "attach_source", "open_dataset", "read_set"]
 
 AIDA: dict[str, Split] = {"aida-train": "train", "aida-a": "testa", "aida-b": "testb"}
 WNED = {"msnbc": "msnbc", "aquaint": "aquaint", "ace2004": "ace2004", "cweb": "clueweb", "wiki": "wikipedia"}
 ZELDA = {"zelda-aida-b": "test_aida-b", "zelda-cweb": "test_cweb", "zelda-wiki": "test_wned-wiki"}
 SETS = (*AIDA, *WNED, *ZELDA)
+
+
+class MissingCandidates(InputError):  # noqa: N818 - a state of the data folder, not a fault
+    """The data folder has no such candidate lists for the set."""
 
 
 def open_dataset(
@@ -43,7 +47,7 @@ def open_dataset(
     if candidates == "ppr":
         lists = _find(folder, "PPRforNED/AIDA_candidates") or _find(folder, "AIDA_candidates")
         if name not in AIDA or lists is None:
-            raise InputError(
+            raise MissingCandidates(
                 f"no PPRforNED candidates for {name} in {folder}; they are for aida-train, aida-a and aida-b, "
                 "in the folder PPRforNED/AIDA_candidates"
             )
@@ -55,7 +59,9 @@ def open_dataset(
     lists = _find(folder, f"genre_kilt/{name}.jsonl")
     if name not in WNED or lists is None:
         wanted = f" ({' and '.join(PUBLISHED[name])} of Ganea & Hofmann's data)" if name in PUBLISHED else ""
-        raise InputError(f"no KB+YAGO candidates for {name} in {folder}{wanted}; add them or choose other candidates")
+        raise MissingCandidates(
+            f"no KB+YAGO candidates for {name} in {folder}{wanted}; add them or choose other candidates"
+        )
     return attach_genre(read_set(folder, name), lists)
 
 

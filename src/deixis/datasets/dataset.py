@@ -97,6 +97,15 @@ class Dataset:
         """Return the dataset with the first candidates only, by prior, equal or unknown priors in the given order."""
         return self.mapped(lambda document: _each(document, lambda m: _cut(m, count)))
 
+    def first(self, count: int) -> Dataset:
+        """Return the dataset with its first documents only; the mentions of the others count as removed."""
+        kept = self.documents[:count]
+        report = self.report.copy()
+        report.removed[f"in documents after the first {count}"] += sum(
+            len(document.mentions) for document in self.documents[count:]
+        )
+        return replace(self, documents=kept, report=report)
+
     def redirected(self, redirects: Mapping[str, str]) -> Dataset:
         """Return the dataset with golds and candidates mapped through redirects, one hop (protocol 3)."""
         report = self.report.copy()

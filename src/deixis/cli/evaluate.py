@@ -1,0 +1,230 @@
+"""`deixis evaluate`: the paper's tables, from the real data, with the paper's own figures beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from deixis.candidates import CandidateSource
+    from deixis.documents import Resolutions
+    from deixis.evaluation.plan import Outcome
+    from deixis.evaluation.reporting import Analysis
+    from deixis.inference import Disambiguator
+
+__all__ = ["evaluate"]
+
+
+def evaluate(
+    data: Annotated[Path, typer.Option(help="The folder with the benchmarks: unpacked, or the published folder.")],
+    sets: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="aida-train, aida-a, aida-b, msnbc, aquaint, ace2004, cweb, wiki, zelda-…, or a file."
+        ),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="The six test sets of the paper's two tables.")] = False,
+    model: Annotated[
+        Path | None, typer.Option(help="The model folder; without it only counts, recall and baseline are printed.")
+    ] = None,
+    candidates: Annotated[
+        list[str] | None,
+        typer.Option(help="kb+yago, ppr, model (its own store), given (with the mentions), or the folder of a store."),
+    ] = None,
+    order: Annotated[list[str] | None, typer.Option(help="local, natural, confidence; all three if not given.")] = None,
+    windows: Annotated[str, typer.Option(help="How a document over 510 pieces is split: simple, per_mention.")] = (
+        "per_mention"
+    ),
+    commit: Annotated[str, typer.Option(help="'one' mention a step, or all of at least this probability.")] = "one",
+    unknown: Annotated[str, typer.Option(help="Candidates outside the vocabulary: skip, shared, zero.")] = "skip",
+    top: Annotated[
+        int | None,
+        typer.Option(min=1, help="Candidates a mention, by prior: 30, but PPRforNED's lists whole, if not given."),
+    ] = None,
+    redirects: Annotated[
+        Path | None, typer.Option(help="Old to new titles, for golds, lists and answers: lines old TAB new, or JSON.")
+    ] = None,
+    titles: Annotated[Path | None, typer.Option(help="Valid titles, one a line; other golds are removed.")] = None,
+    coreference: Annotated[
+        str, typer.Option(help="Persons in the published lists: original, in_place (released code of 2021), none.")
+    ] = "original",
+    drop_first: Annotated[
+        bool, typer.Option("--drop-first", help="Drop golds without a title before aligning, as the released code.")
+    ] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first documents of each set.")] = None,
+    analyses: Annotated[
+        bool, typer.Option("--analyses", help="Also rare entities, disagreements of the orders, and calibration.")
+    ] = False,
+    document: Annotated[
+        list[str] | None, typer.Option(help="Also the inference sequence of the documents whose id starts so.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write tables, analyses and sequences as one HTML page.")] = None,
+    predictions: Annotated[Path | None, typer.Option(help="Write the answers of every run into this folder.")] = None,
+    form: Annotated[
+        list[str] | None, typer.Option("--format", help="Of the answers: jsonl, nif (GERBIL), elevant; several.")
+    ] = None,
+    qids: Annotated[Path | None, typer.Option(help="Titles to Wikidata ids for ELEVANT, lines title TAB id.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    device: Annotated[str, typer.Option(help="Where the network runs, e.g. cpu or cuda.")] = "cpu",
+) -> None:
+    """Measure a model on the benchmarks, as the paper does.
+
+    Examples:
+
+        deixis evaluate --data benchmarks --all
+
+        deixis evaluate --data benchmarks --model model --set aida-b --candidates ppr --order confidence
+
+        deixis evaluate --data benchmarks --model model --all --analyses --html report.html --predictions answers
+
+    Every count that differs from the files' has a line that says why. Candidates that the data does not have are
+    said in one sentence. Precision, recall, F1 and accuracy are of the in-KB mentions; intervals are over documents.
+    """
+    import orjson
+
+    from deixis.artefacts import write_aside
+    from deixis.datasets import read_redirects, read_titles
+    from deixis.errors import InputError
+    from deixis.evaluation.plan import PAPER_SETS, Plan, carry_out, pairs_of
+    from deixis.evaluation.reporting import analyse, report_page, report_record, sequences
+
+    forms = _checked(form or ["jsonl"], ("jsonl", "nif", "elevant"), "--format")
+    _checked([coreference], ("original", "in_place", "none"), "--coreference")
+    _checked(order or [], ("local", "natural", "confidence"), "--order")
+    if json and markdown:
+        raise typer.BadParameter("--json and --markdown exclude each other")
+    chosen = [*(sets or []), *(PAPER_SETS if everything else ())]
+    given = candidates or (["kb+yago", "ppr"] if everything else ["kb+yago"])
+    pairs = pairs_of(chosen, given)
+    nlp = None if model is None else _load(model, device)
+    plan = Plan(
+        data=data,
+        pairs=pairs,
+        orders=tuple(order or ("local", "natural", "confidence")),
+        settings=_settings(windows, commit, unknown) if model is not None else {},
+        stores=_stores(given, nlp),
+        top=top or 30,
+        cut_ppr=top is not None,
+        redirects=read_redirects(redirects) if redirects else {},
+        titles=read_titles(titles) if titles else None,
+        coreference=coreference,  # type: ignore[arg-type]  # checked above
+        drop_first=drop_first,
+        limit=limit,
+    )
+    outcome = carry_out(plan, nlp, _watch)
+    annotations = None if nlp is None else dict(zip(nlp.vocabulary.titles, nlp.vocabulary.counts, strict=True))
+    analysed = [analyse(result, annotations) for result in outcome.results] if analyses and nlp is not None else []
+    shown = sequences(outcome, document or [])
+    if document and not shown:
+        raise InputError(f"no answered document has an id that starts with {' or '.join(document)}")
+    if json:
+        print(orjson.dumps(report_record(outcome, analysed, shown), option=orjson.OPT_INDENT_2).decode())
+    elif markdown:
+        _print_markdown(outcome, analysed, paper=everything)
+    else:
+        _print_terminal(outcome, analysed, shown, paper=everything)
+    if html is not None:
+        with write_aside(html) as file:
+            file.write(report_page(outcome, analysed, shown).encode())
+    if predictions is not None:
+        _write_predictions(predictions, outcome, forms, read_redirects(qids) if qids else {})
+
+
+def _checked(values: list[str], allowed: tuple[str, ...], option: str) -> list[str]:
+    for value in values:
+        if value not in allowed:
+            raise typer.BadParameter(f"{option} {value}: expected one of {', '.join(allowed)}")
+    return values
+
+
+def _load(folder: Path, device: str) -> Disambiguator:
+    from deixis.inference import Disambiguator
+
+    return Disambiguator.load(folder, device)
+
+
+def _settings(windows: str, commit: str, unknown: str) -> dict[str, Any]:
+    try:
+        committed = commit if commit == "one" else float(commit)
+    except ValueError:
+        raise typer.BadParameter(f"--commit {commit}: expected 'one' or a probability") from None
+    return {"windows": windows, "commit": committed, "unknown": unknown}
+
+
+def _stores(names: list[str], nlp: Disambiguator | None) -> dict[str, CandidateSource]:
+    """Open the stores among the candidates: the model's own, or folders."""
+    from deixis.errors import InputError
+    from deixis.evaluation.plan import LISTS
+
+    stores: dict[str, CandidateSource] = {}
+    for name in names:
+        if name in LISTS or name == "given":
+            continue
+        if name == "model":
+            if nlp is None or nlp.candidates is None:
+                raise InputError("--candidates model needs a --model folder with a candidate store")
+            stores[name] = nlp.candidates
+        else:
+            raise InputError(f"--candidates {name}: expected kb+yago, ppr, model or given")
+    return stores
+
+
+def _watch(label: str, total: int, results: Iterator[Resolutions]) -> Iterable[Resolutions]:
+    from deixis.cli.progress import track
+
+    return track(results, label, total)
+
+
+def _print_terminal(
+    outcome: Outcome, analyses: list[Analysis], shown: list[tuple[str, Resolutions]], *, paper: bool
+) -> None:
+    from rich.console import Console
+
+    from deixis.evaluation.reporting import main_tables, reasons
+    from deixis.rendering import sequence_text
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=200)  # a file or a pipe has no width: do not wrap the tables
+    for table in main_tables(outcome, paper=paper):
+        console.print(table.to_rich())
+    for line in reasons(outcome):
+        console.print(line, markup=False)
+    for analysis in analyses:
+        for table in analysis.tables():
+            console.print(table.to_rich())
+        for heading, diagram in analysis.diagrams():
+            console.print(f"\n{heading}\n{diagram}", markup=False)
+    for heading, resolutions in shown:
+        console.print(f"\n{heading}\n", markup=False, style="bold")
+        console.print(sequence_text(resolutions), soft_wrap=True)
+
+
+def _print_markdown(outcome: Outcome, analyses: list[Analysis], *, paper: bool) -> None:
+    from deixis.evaluation.reporting import main_tables, reasons
+
+    for table in main_tables(outcome, paper=paper):
+        print(table.to_markdown())
+    print("\n".join(f"- {line}" for line in reasons(outcome)))
+    for analysis in analyses:
+        for table in analysis.tables():
+            print("\n" + table.to_markdown())
+        for heading, diagram in analysis.diagrams():
+            print(f"\n{heading}\n\n```\n{diagram}\n```")
+
+
+def _write_predictions(folder: Path, outcome: Outcome, forms: list[str], qids: dict[str, str]) -> None:
+    from deixis.evaluation.exports import write_answers
+
+    for result in outcome.results:
+        for run in result.runs:
+            if run.resolutions:
+                candidates = Path(result.candidates).name.replace("+", "-")
+                name = f"{Path(result.name).stem}.{candidates}.{run.order}"
+                for form in forms:
+                    path = write_answers(folder, name, run.resolutions, form, qids)  # type: ignore[arg-type]
+                    typer.echo(f"wrote {path}", err=True)

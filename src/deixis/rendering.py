@@ -1,0 +1,236 @@
+"""A result as terminal text, HTML or JSON: tables, and the inference sequence of a document (appendix D).
+
+The sequence shows, as the paper's figure does, the text with its mentions and the step at which each was decided;
+where the gold is known, right (✓) and wrong (✗).
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from deixis.documents import Mention, Resolution, Resolutions
+
+__all__ = [
+    "Table",
+    "bars_text",
+    "page",
+    "reliability_svg",
+    "sequence_html",
+    "sequence_record",
+    "sequence_text",
+    "verdict",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of cells under a heading; the first column is left-aligned, the others right-aligned."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+    def to_rich(self) -> RichTable:
+        """Return the table for the terminal."""
+        table = RichTable(title=self.title, title_justify="left", title_style="bold", caption=self.note or None)
+        table.caption_justify = "left"
+        for place, column in enumerate(self.columns):
+            table.add_column(column, justify="left" if place == 0 else "right")
+        for row in self.rows:
+            table.add_row(*(Text(cell) for cell in row))  # as Text: a title may hold [brackets]
+        return table
+
+    def to_markdown(self) -> str:
+        """Return the table in Markdown, with its title above and its note below."""
+        lines = [f"**{self.title}**", "", _markdown_row(self.columns)]
+        lines.append("|---" + "|---:" * (len(self.columns) - 1) + "|")
+        lines += [_markdown_row(row) for row in self.rows]
+        return "\n".join([*lines, "", *([self.note, ""] if self.note else [])])
+
+    def to_html(self) -> str:
+        """Return the table in HTML."""
+        head = "".join(f"<th>{html.escape(column)}</th>" for column in self.columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>\n" for row in self.rows
+        )
+        note = f"<p class=note>{html.escape(self.note)}</p>" if self.note else ""
+        return f"<h2>{html.escape(self.title)}</h2>\n<table><tr>{head}</tr>\n{body}</table>{note}\n"
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def verdict(mention: Mention, resolution: Resolution) -> str:
+    """Return `right`, `wrong`, or `open` where no gold is known."""
+    if mention.entity is None:
+        return "open"
+    return "right" if resolution.entity == mention.entity else "wrong"
+
+
+MARKS = {"right": "✓", "wrong": "✗", "open": ""}
+STYLES = {"right": "green", "wrong": "red", "open": "cyan"}
+
+
+def _in_text_order(resolutions: Resolutions) -> list[tuple[Mention, Resolution]]:
+    pairs = zip(resolutions.document.mentions, resolutions, strict=True)
+    return sorted(pairs, key=lambda pair: (pair[0].start, pair[0].end))
+
+
+def _in_step_order(resolutions: Resolutions) -> list[tuple[Mention, Resolution]]:
+    return sorted(_in_text_order(resolutions), key=lambda pair: pair[1].step)
+
+
+def sequence_text(resolutions: Resolutions) -> Text:
+    """Return the inference sequence for the terminal: the text, then one line a decision."""
+    text = resolutions.document.text
+    shown = Text()
+    position = 0
+    for mention, resolution in _in_text_order(resolutions):
+        if mention.start < position:
+            continue  # it overlaps the one before: it has its line below
+        kind = verdict(mention, resolution)
+        shown.append(text[position : mention.start])
+        shown.append(text[mention.start : mention.end], style=f"underline {STYLES[kind]}")
+        shown.append(f"[{resolution.step}{MARKS[kind]}]", style=f"bold {STYLES[kind]}")
+        position = mention.end
+    shown.append(text[position:] + "\n\n")
+    for mention, resolution in _in_step_order(resolutions):
+        kind = verdict(mention, resolution)
+        line = f"{resolution.step:>4} {MARKS[kind]:1} {resolution.text} → {_answer(resolution)}"
+        shown.append(line + (f"   gold: {mention.entity}" if kind == "wrong" else "") + "\n", style=STYLES[kind])
+    return shown
+
+
+def _answer(resolution: Resolution) -> str:
+    if resolution.entity is None:
+        return f"no answer ({resolution.reason or 'no candidates'})"
+    return f"{resolution.entity}  {resolution.probability:.3f}"
+
+
+def sequence_record(resolutions: Resolutions) -> dict[str, Any]:
+    """Return the inference sequence as a JSON object: the decisions in their order."""
+    return {
+        "id": resolutions.document.id,
+        "decisions": [
+            {
+                "step": resolution.step,
+                "start": resolution.start,
+                "end": resolution.end,
+                "text": resolution.text,
+                "entity": resolution.entity,
+                "probability": resolution.probability,
+                "gold": mention.entity,
+                "verdict": verdict(mention, resolution),
+            }
+            for mention, resolution in _in_step_order(resolutions)
+        ],
+    }
+
+
+def sequence_html(resolutions: Resolutions, heading: str) -> str:
+    """Return the inference sequence as a section of a page: a slider walks through the steps."""
+    text = resolutions.document.text
+    steps = max((resolution.step for resolution in resolutions), default=0)
+    parts = [
+        f"<section class=sequence><h2>{html.escape(heading)}</h2>\n",
+        f"<label>step <input type=range min=0 max={steps} value={steps}> <output>{steps}</output></label>\n<p>",
+    ]
+    position = 0
+    for mention, resolution in _in_text_order(resolutions):
+        if mention.start < position:
+            continue
+        parts += [_escaped(text[position : mention.start]), _mark(mention, resolution)]
+        position = mention.end
+    parts += [_escaped(text[position:]), "</p>\n<ol>"]
+    for mention, resolution in _in_step_order(resolutions):
+        kind = verdict(mention, resolution)
+        gold = f" <i>gold: {html.escape(mention.entity or '')}</i>" if kind == "wrong" else ""
+        parts.append(
+            f"<li class={kind} data-step={resolution.step} value={resolution.step}>{MARKS[kind]} "
+            f"{html.escape(resolution.text)} → {html.escape(_answer(resolution))}{gold}</li>\n"
+        )
+    return "".join([*parts, "</ol></section>\n"])
+
+
+def _mark(mention: Mention, resolution: Resolution) -> str:
+    kind = verdict(mention, resolution)
+    tip = _answer(resolution) + (f" (gold: {mention.entity})" if kind == "wrong" else "")
+    return (
+        f'<mark class={kind} data-step={resolution.step} title="{html.escape(tip)}">'
+        f"{html.escape(resolution.text)}<sup>{resolution.step}</sup></mark>"
+    )
+
+
+def _escaped(text: str) -> str:
+    return html.escape(text).replace("\n", "<br>\n")
+
+
+def bars_text(rows: Iterable[tuple[str, float, float, int]], width: int = 40) -> str:
+    """Return a reliability diagram in characters: `█` to the accuracy, `│` at the mean probability."""
+    lines = []
+    for label, accuracy, confidence, count in rows:
+        cells = list("█" * round(accuracy * width) + "·" * (width - round(accuracy * width)))
+        if count:
+            cells[min(width - 1, int(confidence * width))] = "│"
+        lines.append(f"{label:>9} {''.join(cells)} {accuracy:6.1%} right at {confidence:6.1%} ({count:,})")
+    return "\n".join(lines)
+
+
+def reliability_svg(rows: Sequence[tuple[str, float, float, int]], size: int = 260) -> str:
+    """Return a reliability diagram as an SVG: bars of accuracy over mean probability, the diagonal is perfect."""
+    width = size / max(1, len(rows))
+    bars = "".join(
+        f'<rect x="{place * width:.1f}" y="{size * (1 - accuracy):.1f}" width="{width - 2:.1f}" '
+        f'height="{size * accuracy:.1f}"><title>{html.escape(label)}: {accuracy:.1%} of {count}</title></rect>'
+        for place, (label, accuracy, _, count) in enumerate(rows)
+        if count
+    )
+    points = [(confidence, accuracy) for _, accuracy, confidence, count in rows if count]
+    line = "".join(
+        f'<line x1="{a * size:.1f}" y1="{size * (1 - b):.1f}" x2="{c * size:.1f}" y2="{size * (1 - d):.1f}"/>'
+        for (a, b), (c, d) in pairwise(points)
+    )
+    return (
+        f'<svg viewBox="0 0 {size} {size}" width="{size}" height="{size}" role="img" aria-label="reliability diagram">'
+        f'<line class="perfect" x1="0" y1="{size}" x2="{size}" y2="0"/>{bars}{line}</svg>\n'
+    )
+
+
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+table { border-collapse: collapse; } th, td { padding: .15rem .6rem; text-align: right; border-bottom: 1px solid #ccc; }
+th:first-child, td:first-child { text-align: left; } .note { color: #555; }
+svg { border: 1px solid #ccc; margin: 1rem 0; }
+svg rect { fill: #9bbfe0; } svg line { stroke: #245; stroke-width: 2; } svg .perfect { stroke: #aaa; stroke-width: 1; }
+mark { background: none; text-decoration: underline; } mark sup { font-weight: bold; }
+.right { color: #11702a; } .wrong { color: #b00020; } .open { color: #0b57a4; } .hidden { color: inherit; }
+.hidden sup { display: none; } li.hidden { visibility: hidden; }
+"""
+SCRIPT = """
+for (const section of document.querySelectorAll(".sequence")) {
+  const slider = section.querySelector("input");
+  slider.addEventListener("input", () => {
+    section.querySelector("output").textContent = slider.value;
+    for (const shown of section.querySelectorAll("[data-step]"))
+      shown.classList.toggle("hidden", Number(shown.dataset.step) > Number(slider.value));
+  });
+}
+"""
+
+
+def page(title: str, sections: Iterable[str]) -> str:
+    """Return a self-contained HTML page."""
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>\n'
+        f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head>\n'
+        f"<body><h1>{html.escape(title)}</h1>\n{''.join(sections)}<script>{SCRIPT}</script></body></html>\n"
+    )
