@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deixis.datasets.catalogue import SETS, MissingCandidates, attach_source, open_dataset, read_set
+from deixis.datasets.catalogue import SETS, NotInFolder, attach_source, open_dataset, read_set
 from deixis.datasets.dataset import Dataset, Report
 from deixis.datasets.jsonl import read_jsonl, stream_documents
 from deixis.datasets.redirects import read_redirects, read_titles
@@ -10,7 +10,7 @@ from deixis.datasets.redirects import read_redirects, read_titles
 __all__ = [
     "SETS",
     "Dataset",
-    "MissingCandidates",
+    "NotInFolder",
     "Report",
     "attach_source",
     "open_dataset",

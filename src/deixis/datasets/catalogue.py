@@ -17,7 +17,7 @@ from deixis.datasets.wned import read_wned
 from deixis.datasets.zelda import read_zelda
 from deixis.errors import InputError
 
-__all__ = ["SETS", "MissingCandidates", "attach_source", "open_dataset", "read_set"]
+__all__ = ["SETS", "NotInFolder", "attach_source", "open_dataset", "read_set"]
 
 AIDA: dict[str, Split] = {"aida-train": "train", "aida-a": "testa", "aida-b": "testb"}
 WNED = {"msnbc": "msnbc", "aquaint": "aquaint", "ace2004": "ace2004", "cweb": "clueweb", "wiki": "wikipedia"}
@@ -25,8 +25,8 @@ ZELDA = {"zelda-aida-b": "test_aida-b", "zelda-cweb": "test_cweb", "zelda-wiki":
 SETS = (*AIDA, *WNED, *ZELDA)
 
 
-class MissingCandidates(InputError):  # noqa: N818 - a state of the data folder, not a fault
-    """The data folder has no such candidate lists for the set."""
+class NotInFolder(InputError):  # noqa: N818 - a state of the data folder, not a fault
+    """The data folder does not have the set, or not these candidate lists for it."""
 
 
 def open_dataset(
@@ -47,7 +47,7 @@ def open_dataset(
     if candidates == "ppr":
         lists = _find(folder, "PPRforNED/AIDA_candidates") or _find(folder, "AIDA_candidates")
         if name not in AIDA or lists is None:
-            raise MissingCandidates(
+            raise NotInFolder(
                 f"no PPRforNED candidates for {name} in {folder}; they are for aida-train, aida-a and aida-b, "
                 "in the folder PPRforNED/AIDA_candidates"
             )
@@ -59,9 +59,7 @@ def open_dataset(
     lists = _find(folder, f"genre_kilt/{name}.jsonl")
     if name not in WNED or lists is None:
         wanted = f" ({' and '.join(PUBLISHED[name])} of Ganea & Hofmann's data)" if name in PUBLISHED else ""
-        raise MissingCandidates(
-            f"no KB+YAGO candidates for {name} in {folder}{wanted}; add them or choose other candidates"
-        )
+        raise NotInFolder(f"no KB+YAGO candidates for {name} in {folder}{wanted}; add them or choose other candidates")
     return attach_genre(read_set(folder, name), lists)
 
 
@@ -105,5 +103,5 @@ def _find(folder: Path, relative: str) -> Path | None:
 def _wanted(folder: Path, relative: str) -> Path:
     found = _find(folder, relative)
     if found is None:
-        raise InputError(f"{folder / relative} does not exist; point --data at the folder with the benchmarks")
+        raise NotInFolder(f"{folder / relative} does not exist; point --data at the folder with the benchmarks")
     return found

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from deixis.candidates import CandidateSource
-from deixis.datasets import SETS, MissingCandidates, attach_source, open_dataset
+from deixis.datasets import SETS, NotInFolder, attach_source, open_dataset
 from deixis.datasets.dataset import Dataset
 from deixis.datasets.published import Coreference
 from deixis.documents import Resolutions
@@ -67,10 +68,12 @@ def carry_out(plan: Plan, model: Disambiguates | None, watch: Watch = lambda lab
     for name, candidates in plan.pairs:
         try:
             dataset = _prepared(plan, name, candidates)
-        except MissingCandidates as error:
+        except NotInFolder as error:
             if len(plan.pairs) == 1:
                 raise
             missing.append(str(error))
+            with suppress(NotInFolder):  # its counts are still shown where the set itself is there
+                results.append(SetResult(open_dataset(plan.data, name), f"no {candidates}", None))
             continue
         results.append(_evaluated(plan, dataset, candidates, model, watch))
     if not results:

@@ -1,0 +1,128 @@
+"""`deixis evaluate` from end to end on the published traps, with a scripted model."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+from typer.testing import CliRunner
+
+from deixis.cli import app
+from deixis.errors import DeixisError
+from deixis.vocabulary import SPECIAL, Vocabulary
+
+from ..datasets.traps import write_traps
+from ..evaluation.fakes import Scripted
+
+command = importlib.import_module("deixis.cli.evaluate")  # the package has a function of that name
+PRIORS = {"John Smith": 0.9, "Paris, Texas": 0.6, "Paris": 0.3}
+
+
+def score(order: str, title: str) -> float:
+    """Local order gets Paris wrong, the others right."""
+    return 0.7 if (order, title) == ("local", "Paris") else PRIORS.get(title, 0.1)
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    vocabulary = Vocabulary([*SPECIAL, "John Smith", "Paris, Texas"], [0, 0, 0, 100, 5])
+    monkeypatch.setattr(command, "_load", lambda folder, device: Scripted(score, vocabulary))
+    return write_traps(tmp_path)
+
+
+def run(*arguments: object) -> str:
+    result = CliRunner().invoke(app, ["evaluate", *map(str, arguments)])
+    if result.exception is not None:
+        raise result.exception
+    return result.stdout
+
+
+def test_json_figures(data: Path) -> None:
+    record = orjson.loads(run("--data", data, "--set", "msnbc", "--model", "m", "--json", "--analyses"))
+    (result,) = record["results"]
+    assert (result["mentions"], result["documents"], result["candidate_recall"]) == (5, 1, 0.8)
+    figures = {run["order"]: (run["precision"], run["recall"], run["passes"]) for run in result["runs"]}
+    assert figures == {
+        "most frequent": (0.75, 0.6, None),
+        "local": (0.75, 0.6, 4),
+        "natural": (1.0, 0.8, 4),
+        "confidence": (1.0, 0.8, 4),
+    }
+    assert result["report"]["removed"] == {"the gold has no title (NIL)": 2}
+    (analysis,) = record["analyses"]
+    assert [item["right"] for item in analysis["disagreements"]] == [["natural", "confidence"]]
+    assert [item["mentions"] for item in analysis["by_frequency"]["local"]] == [1, 1, 0, 2]
+
+
+def test_terminal(data: Path) -> None:
+    shown = run(
+        "--data", data, "--set", "msnbc", "--model", "m", "--analyses", "--document", "doc1", "--order", "local"
+    )
+    for expected in ("96.1", "removed 2: the gold has no title (NIL)", "expected calibration error", "✗ Paris → Paris"):
+        assert expected in shown
+
+
+def test_all_says_what_is_missing(data: Path, tmp_path: Path) -> None:
+    write_traps(tmp_path, "wiki")
+    arguments = ("--data", data, "--set", "msnbc", "--set", "wiki", "--markdown", "--model", "m")
+    shown = run(*arguments)
+    assert "| msnbc kb+yago | confidence | 5 | 100.0 | 80.0 | 88.9 |" in shown
+    assert "wiki kb+yago: removed 1: of the document Jiří_Třanovský" in shown
+    assert "missing: no KB+YAGO candidates for aida-b" in run(*arguments, "--set", "aida-b")
+    with pytest.raises(DeixisError, match=r"no KB\+YAGO candidates for aida-b in .* \(aida_testB.csv and testa_testb"):
+        run("--data", data, "--set", "aida-b")
+
+
+def test_page_and_predictions(data: Path, tmp_path: Path) -> None:
+    run(
+        *("--data", data, "--set", "msnbc", "--model", "m", "--order", "confidence", "--analyses"),
+        *("--html", tmp_path / "report.html", "--document", "doc1"),
+        *("--predictions", tmp_path / "answers", "--format", "jsonl", "--format", "nif", "--format", "elevant"),
+    )
+    assert sorted(path.name for path in (tmp_path / "answers").iterdir()) == [
+        "msnbc.kb-yago.confidence.jsonl",
+        "msnbc.kb-yago.confidence.linked_articles.jsonl",
+        "msnbc.kb-yago.confidence.ttl",
+    ]
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<svg" in page
+    assert "Table 2" in page
+    assert 'class="sequence"' in page or "class=sequence" in page
+
+
+def test_without_a_model_only_the_data_is_described(data: Path) -> None:
+    record = orjson.loads(run("--data", data, "--set", "msnbc", "--json"))
+    assert [run["order"] for run in record["results"][0]["runs"]] == ["most frequent"]
+    limited = orjson.loads(run("--data", data, "--set", "msnbc", "--json", "--limit", "1"))
+    assert limited["results"][0]["mentions"] == 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], "no set was named"),
+        (["--set", "msnbc", "--candidates", "model"], "needs a --model folder with a candidate store"),
+        (["--set", "msnbc", "--document", "nobody"], "no answered document has an id that starts with nobody"),
+    ],
+)
+def test_errors_say_what_to_do(data: Path, arguments: list[str], expected: str) -> None:
+    with pytest.raises(DeixisError, match=expected):
+        run("--data", data, *arguments)
+
+
+@pytest.mark.parametrize("option", ["--order", "--format", "--coreference"])
+def test_wrong_usage(data: Path, option: str) -> None:
+    result = CliRunner().invoke(app, ["evaluate", "--data", str(data), "--set", "msnbc", option, "nonsense"])
+    assert result.exit_code == 2
+
+
+def test_nothing_heavy_is_imported() -> None:
+    code = (
+        "import sys; import deixis.cli, deixis.datasets, deixis.evaluation.reporting, deixis.evaluation.exports; "
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
