@@ -269,18 +269,22 @@ class _Source:
     def _bzip2_blocks(self) -> Iterator[bytes]:
         decompressor = bz2.BZ2Decompressor()
         compressed = b""
-        while compressed or (compressed := self._file.read(BLOCK)):
+        begun = False  # a stream that has not ended
+        while True:
             if decompressor.eof:
-                decompressor = bz2.BZ2Decompressor()
+                compressed, decompressor, begun = decompressor.unused_data, bz2.BZ2Decompressor(), False
+            if decompressor.needs_input and not compressed and not (compressed := self._file.read(BLOCK)):
+                break
             try:
-                block = decompressor.decompress(compressed)
+                block = decompressor.decompress(compressed, BLOCK)
+                begun = True
             except (OSError, ValueError):
                 self.damage = f"{self._path} is damaged before byte {self.position}"
                 return
-            compressed = decompressor.unused_data
+            compressed = b""
             if block:
                 yield block
-        if not decompressor.eof:
+        if begun:
             self.damage = f"{self._path} is cut off: its last bzip2 stream has no end"
 
 

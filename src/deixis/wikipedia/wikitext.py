@@ -35,7 +35,7 @@ class PlainText:
 def parse(wikitext: str, site: Site) -> PlainText:
     """Return the plain text of a page with its links to articles."""
     passed_over: Counter[str] = Counter()
-    source = _cut_opaque(wikitext)
+    source = _cut_opaque(_with_breaks(wikitext))
     disambiguation = _DISAMBIGUATION.search(source) is not None
     source = _cut_templates(source)
     source = _cut_tables(source)
@@ -52,9 +52,18 @@ def parse(wikitext: str, site: Site) -> PlainText:
 _LITERAL = "[]{}|<>='*#:;&_!~\n "  # what a later pass could take for markup
 _HIDE = {ord(char): 0xFDD0 + index for index, char in enumerate(_LITERAL)}  # noncharacters: in no text
 _SHOW = {hidden: char for char, hidden in _HIDE.items()}
-_HIDDEN = re.compile("[\ufdd0-\ufdef]")
+_HIDDEN = re.compile("[\ufdd0-\ufdee]")
+_BREAK = "\ufdef"  # ends a link where markup stood: in [[Bus]]<ref/>es and ''[[Bus]]''es the letters are not its own
 _ENTITY = re.compile(r"&(?:#[0-9]{1,8}|#[xX][0-9a-fA-F]{1,8}|[A-Za-z][A-Za-z0-9]{1,31});")
 _ENTITIES = {"&nbsp;": " ", "&ndash;": "–", "&mdash;": "—", "&amp;": "&", "&quot;": '"', "&thinsp;": " "}
+
+
+def _with_breaks(source: str) -> str:
+    source = source.replace(_BREAK, "").replace("\r\n", "\n")
+    for mark in ("<", "{{", "''"):
+        if "]]" + mark in source:
+            source = source.replace("]]" + mark, "]]" + _BREAK + mark)
+    return source
 
 
 def _unescape(source: str) -> str:
@@ -118,11 +127,11 @@ class _Closing:
 
 def _opaque_content(tag: str, content: str) -> str:
     if tag == "nowiki":
-        return content.translate(_HIDE)
+        return _unescape(content).translate(_HIDE)
     if tag == "pre":
-        return "\n" + content.replace("<nowiki>", "").replace("</nowiki>", "").translate(_HIDE) + "\n"
+        return "\n" + _unescape(content.replace("<nowiki>", "").replace("</nowiki>", "")).translate(_HIDE) + "\n"
     if tag == "gallery":
-        return "\n" + "\n".join(line.partition("|")[2] for line in content.splitlines()) + "\n"
+        return "\n" + "\n".join(_caption(line) for line in content.splitlines()) + "\n"
     return ""
 
 
@@ -130,6 +139,12 @@ def _opaque_content(tag: str, content: str) -> str:
 
 _BRACES = re.compile(r"\{\{+|\}\}+")
 _UNPAIRED = re.compile(r"\{\{\{?|\}\}\}?")
+_SHOWN = re.compile(
+    r"\{\{\s*(lang(?:-[a-z]+)?|transl|transliteration|nowrap|nobr|unicode|polytonic|abbr|convert|cvt|small|big)"
+    r"\s*\|([^{}]*+)\}\}",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(r"\s*[\w -]+=")
 _SEPARATORS = " \t,;:/–-"
 
 
@@ -137,9 +152,12 @@ def _cut_templates(source: str) -> str:
     """Remove templates and parameters, and brackets that held nothing else."""
     if "{{" not in source:
         return source
+    source = _SHOWN.sub(_shown_parameter, source)
     pieces: list[str] = []
     for piece in _outside(source, _template_spans(source)):
-        if pieces and pieces[-1].endswith("("):
+        if pieces and pieces[-1].endswith("'") and piece.startswith("'"):
+            pieces.append(_BREAK)  # else two marks would become one
+        elif pieces and pieces[-1].endswith("("):
             rest = piece.lstrip(_SEPARATORS)
             if rest.startswith(")"):
                 pieces[-1], piece = pieces[-1][:-1].rstrip(" "), rest[1:]
@@ -148,6 +166,14 @@ def _cut_templates(source: str) -> str:
         pieces.append(piece)
     source = "".join(pieces)
     return _UNPAIRED.sub("", source) if "{{" in source or "}}" in source else source
+
+
+def _shown_parameter(match: re.Match[str]) -> str:
+    """Return what a template of the few that hold words of a sentence shows."""
+    given = [value for value in _split(match[2]) if not _NAMED.match(value)]
+    if match[1].lower() in ("convert", "cvt"):
+        return " ".join(given[:2])
+    return given[0 if match[1].lower() == "abbr" else -1] if given else ""
 
 
 def _template_spans(source: str) -> list[tuple[int, int]]:
@@ -205,7 +231,7 @@ def _cut_pairs(source: str, marks: re.Pattern[str], opens: Callable[[re.Match[st
             starts.append(match.start())
         elif starts:
             _add_span(spans, starts.pop(), match.end())
-    return "\n".join(_outside(source, spans))
+    return "\n\n".join(_outside(source, spans))
 
 
 # --- Links that are not part of the sentence: files, categories, other languages -----------------------------------
@@ -213,6 +239,7 @@ def _cut_pairs(source: str, marks: re.Pattern[str], opens: Callable[[re.Match[st
 _PREFIXED = re.compile(r"\[\[[ _]*+([^\[\]|:\n]{1,60}+):")
 _REST = re.compile(r"[^\[\]\n]*+\]\]")
 _BRACKETS = re.compile(r"\[\[|\]\]")
+_PARAMETER = re.compile(r"\[\[|\]\]|\|")
 _OPTION = re.compile(
     r"\s*(?:thumb(?:nail)?|frame(?:d|less)?|border|left|right|cent(?:er|re)|none|upright|baseline|middle|sub|super|"
     r"text-top|text-bottom|top|bottom|[0-9x ]+px|[a-z]+ ?= ?.*)\s*",
@@ -220,8 +247,10 @@ _OPTION = re.compile(
 )
 
 
-def _cut_asides(source: str, site: Site, passed_over: Counter[str]) -> str:
+def _cut_asides(source: str, site: Site, passed_over: Counter[str], depth: int = 0) -> str:
     """Remove category, language and file links; a file's caption becomes a line of its own after its paragraph."""
+    if depth > 3:  # files in captions of files in captions: no page has that, and it would cost depth × length
+        return ""
     spans: list[tuple[int, int]] = []
     captions: list[tuple[int, str]] = []  # (start of the span, caption)
     ends: dict[int, int] | None = None
@@ -241,7 +270,7 @@ def _cut_asides(source: str, site: Site, passed_over: Counter[str]) -> str:
         passed_over[kind] += 1
         spans.append((match.start(), end))
         if kind == "file" and (caption := _caption(source[match.end() : end - 2])):
-            captions.append((match.start(), _cut_asides(caption, site, passed_over)))
+            captions.append((match.start(), _cut_asides(caption, site, passed_over, depth + 1)))
     return _moved(source, spans, dict(captions)) if spans else source
 
 
@@ -258,16 +287,25 @@ def _bracket_ends(source: str) -> dict[int, int]:
 
 
 def _caption(parameters: str) -> str:
-    """Return the caption among a file link's parameters: the last one, unless it is an option or a single word."""
-    depth, start = 0, -1
-    for match in re.finditer(r"\[\[|\]\]|\|", parameters):
-        if match[0] == "|":
-            start = match.end() if depth == 0 else start
-        else:
+    """Return the caption among a file link's parameters: the last that is no option and more than a word."""
+    for given in reversed(_split(parameters)[1:]):
+        # a single word is likely an option in the language of the wiki
+        if (" " in given or "[[" in given) and not _OPTION.fullmatch(given):
+            return given.strip().replace("\n", " ")
+    return ""
+
+
+def _split(parameters: str) -> list[str]:
+    """Split at the bars outside of links."""
+    depth = position = 0
+    pieces = []
+    for match in _PARAMETER.finditer(parameters):
+        if match[0] != "|":
             depth += 1 if match[0] == "[[" else -1
-    last = "" if start < 0 else parameters[start:].strip()
-    wordless = " " not in last and "[[" not in last  # likely an option in the language of the wiki
-    return "" if wordless or _OPTION.fullmatch(last) else last.replace("\n", " ")
+        elif depth <= 0:
+            pieces.append(parameters[position : match.start()])
+            position = match.end()
+    return [*pieces, parameters[position:]]
 
 
 def _moved(source: str, spans: list[tuple[int, int]], captions: dict[int, str]) -> str:
@@ -278,7 +316,7 @@ def _moved(source: str, spans: list[tuple[int, int]], captions: dict[int, str]) 
         piece = source[position:start]
         newline = piece.find("\n") if waiting else -1
         if newline >= 0:
-            pieces += [piece[:newline], "\n", "\n".join(waiting)]
+            pieces += [piece[:newline], *("\n\n" + caption for caption in waiting), "\n"]
             piece, waiting = piece[newline:], []
         pieces.append(piece)
         if start in captions:
@@ -308,7 +346,7 @@ def _cut_inline(source: str) -> str:
     if "<" in source:
         source = _TAG.sub(_tag, source)
     if "[" in source:
-        source = _EXTERNAL.sub(_label, source)
+        source = _UNCLOSED.sub("", _EXTERNAL.sub(_label, source))
     if "__" in source:
         source = _SWITCH.sub("", source)
     if "''" in source:
@@ -317,7 +355,10 @@ def _cut_inline(source: str) -> str:
 
 
 def _tag(match: re.Match[str]) -> str:
-    return "\n" if match["block"] else ""
+    return "\n\n" if match["block"] else ""
+
+
+_UNCLOSED = re.compile(r"\[(?=https?://)")
 
 
 def _label(match: re.Match[str]) -> str:
@@ -368,12 +409,14 @@ _LINE = re.compile(
     r")",
     re.MULTILINE,
 )
+# A line end within a sentence, as in hand-wrapped text: after no stop, before a small letter.
+_WRAPPED = re.compile(r"(?<![\n.!?:;=|>])\n(?=[a-zß-öø-ÿα-ωа-я])")
 _SPACES = "\t\xa0\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"  # what splits lines elsewhere, and other widths
 
 
 def _cut_line_markup(source: str) -> str:
     """Remove the marks of headings, lists, rules and unclosed tables; one line a paragraph, no blank lines."""
-    source = _LINE.sub(_line, source)
+    source = _LINE.sub(_line, _WRAPPED.sub(" ", source))
     # str.replace finds nothing some ten times faster than one regular expression does
     for space in _SPACES:
         if space in source:
@@ -396,7 +439,7 @@ _LINK = re.compile(
     r"\[\[([^\[\]|\n]*+)(?:\|((?:[^\[\]]++|\[(?!\[)[^\[\]\n]*+\]|\](?!\])|\[(?!\[))*+))?\]\]"
     rf"([{_TRAIL}]*+)"
 )
-_STRAY = re.compile(r"\[\[|\]\]")
+_STRAY = re.compile(rf"\[\[|\]\]|{_BREAK}")
 
 
 def _read_links(source: str, site: Site, passed_over: Counter[str]) -> tuple[str, list[Link]]:
@@ -408,7 +451,7 @@ def _read_links(source: str, site: Site, passed_over: Counter[str]) -> tuple[str
         raw, label, trail = match.groups()
         kind, title = site.target(raw)
         before = source[position : match.start()]
-        if "[[" in before or "]]" in before:
+        if "[[" in before or "]]" in before or _BREAK in before:
             before = _STRAY.sub("", before)
         position = match.end()
         shown = _shown(raw, label, kind) + trail
@@ -434,7 +477,8 @@ def _shown(raw: str, label: str | None, kind: Kind) -> str:
     if label is None:
         return raw.lstrip(": ") if raw.startswith((":", " ")) else raw
     if label.strip():
-        return _STRAY.sub("", label) if "]]" in label else label
+        label = label.replace("\n", " ")
+        return _STRAY.sub("", label) if "]]" in label or _BREAK in label else label
     return "" if kind == "section" else _PIPE_TRICK.sub("", raw.lstrip(": ")).partition(",")[0]
 
 
