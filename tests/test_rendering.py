@@ -93,4 +93,4 @@ def test_tables() -> None:
 def test_bars() -> None:
     text = bars_text([("0.0–1.0", 0.5, 0.75, 4), ("empty", 0.0, 0.0, 0)], width=8)
     assert text.splitlines()[0] == "  0.0–1.0 ████··│·  50.0% right at  75.0% (4)"
-    assert "│" not in text.splitlines()[1]
+    assert text.splitlines()[1] == "    empty ········   none"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from rich.console import Group
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -38,15 +39,15 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
 
-    def to_rich(self) -> RichTable:
-        """Return the table for the terminal."""
-        table = RichTable(title=self.title, title_justify="left", title_style="bold", caption=self.note or None)
-        table.caption_justify = "left"
+    def to_rich(self) -> Group:
+        """Return the table for the terminal, its title above and its note below."""
+        table = RichTable()
         for place, column in enumerate(self.columns):
             table.add_column(column, justify="left" if place == 0 else "right")
         for row in self.rows:
             table.add_row(*(Text(cell) for cell in row))  # as Text: a title may hold [brackets]
-        return table
+        note = [Text(self.note, style="dim")] if self.note else []
+        return Group(Text("\n" + self.title, style="bold"), *([table] if self.rows else []), *note)
 
     def to_markdown(self) -> str:
         """Return the table in Markdown, with its title above and its note below."""
@@ -86,7 +87,12 @@ def _in_text_order(resolutions: Resolutions) -> list[tuple[Mention, Resolution]]
 
 
 def _in_step_order(resolutions: Resolutions) -> list[tuple[Mention, Resolution]]:
-    return sorted(_in_text_order(resolutions), key=lambda pair: pair[1].step)
+    """In the order of decisions; mentions without an answer come last."""
+    return sorted(_in_text_order(resolutions), key=lambda pair: (pair[1].entity is None, pair[1].step))
+
+
+def _step(resolution: Resolution) -> str:
+    return "–" if resolution.entity is None else str(resolution.step)
 
 
 def sequence_text(resolutions: Resolutions) -> Text:
@@ -100,12 +106,12 @@ def sequence_text(resolutions: Resolutions) -> Text:
         kind = verdict(mention, resolution)
         shown.append(text[position : mention.start])
         shown.append(text[mention.start : mention.end], style=f"underline {STYLES[kind]}")
-        shown.append(f"[{resolution.step}{MARKS[kind]}]", style=f"bold {STYLES[kind]}")
+        shown.append(f"[{_step(resolution)}{MARKS[kind]}]", style=f"bold {STYLES[kind]}")
         position = mention.end
     shown.append(text[position:] + "\n\n")
     for mention, resolution in _in_step_order(resolutions):
         kind = verdict(mention, resolution)
-        line = f"{resolution.step:>4} {MARKS[kind]:1} {resolution.text} → {_answer(resolution)}"
+        line = f"{_step(resolution):>4} {MARKS[kind]:1} {resolution.text} → {_answer(resolution)}"
         shown.append(line + (f"   gold: {mention.entity}" if kind == "wrong" else "") + "\n", style=STYLES[kind])
     return shown
 
@@ -166,7 +172,7 @@ def _mark(mention: Mention, resolution: Resolution) -> str:
     tip = _answer(resolution) + (f" (gold: {mention.entity})" if kind == "wrong" else "")
     return (
         f'<mark class={kind} data-step={resolution.step} title="{html.escape(tip)}">'
-        f"{html.escape(resolution.text)}<sup>{resolution.step}</sup></mark>"
+        f"{html.escape(resolution.text)}<sup>{_step(resolution)}</sup></mark>"
     )
 
 
@@ -178,9 +184,11 @@ def bars_text(rows: Iterable[tuple[str, float, float, int]], width: int = 40) ->
     """Return a reliability diagram in characters: `█` to the accuracy, `│` at the mean probability."""
     lines = []
     for label, accuracy, confidence, count in rows:
+        if count == 0:
+            lines.append(f"{label:>9} {'·' * width}   none")
+            continue
         cells = list("█" * round(accuracy * width) + "·" * (width - round(accuracy * width)))
-        if count:
-            cells[min(width - 1, int(confidence * width))] = "│"
+        cells[min(width - 1, int(confidence * width))] = "│"
         lines.append(f"{label:>9} {''.join(cells)} {accuracy:6.1%} right at {confidence:6.1%} ({count:,})")
     return "\n".join(lines)
 

@@ -51,15 +51,21 @@ def evaluate(
     coreference: Annotated[
         str, typer.Option(help="Persons in the published lists: original, in_place (released code of 2021), none.")
     ] = "original",
-    drop_first: Annotated[
-        bool, typer.Option("--drop-first", help="Drop golds without a title before aligning, as the released code.")
+    released: Annotated[
+        bool,
+        typer.Option(
+            "--released",
+            help="As the authors' released code: golds without a title dropped before aligning, the centred mention "
+            "first in natural order, [PAD] for mentions without candidates. Its unknowns: --unknown shared.",
+        ),
     ] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first documents of each set.")] = None,
     analyses: Annotated[
         bool, typer.Option("--analyses", help="Also rare entities, disagreements of the orders, and calibration.")
     ] = False,
     document: Annotated[
-        list[str] | None, typer.Option(help="Also the inference sequence of the documents whose id starts so.")
+        list[str] | None,
+        typer.Option(help="Also the inference sequence of documents whose id starts so; steps are of a window."),
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write tables, analyses and sequences as one HTML page.")] = None,
     predictions: Annotated[Path | None, typer.Option(help="Write the answers of every run into this folder.")] = None,
@@ -105,14 +111,14 @@ def evaluate(
         data=data,
         pairs=pairs,
         orders=tuple(order or ("local", "natural", "confidence")),
-        settings=_settings(windows, commit, unknown) if model is not None else {},
+        settings=_settings(windows, commit, unknown, released) if model is not None else {},
         stores=_stores(given, nlp),
         top=top or 30,
         cut_ppr=top is not None,
         redirects=read_redirects(redirects) if redirects else {},
         titles=read_titles(titles) if titles else None,
         coreference=coreference,  # type: ignore[arg-type]  # checked above
-        drop_first=drop_first,
+        drop_first=released,
         limit=limit,
     )
     outcome = carry_out(plan, nlp, _watch)
@@ -121,17 +127,18 @@ def evaluate(
     shown = sequences(outcome, document or [])
     if document and not shown:
         raise InputError(f"no answered document has an id that starts with {' or '.join(document)}")
+    # What is asked for in files comes first: a closed pipe must not cost it.
+    if html is not None:
+        with write_aside(html) as file:
+            file.write(report_page(outcome, analysed, shown).encode())
+    if predictions is not None:
+        _write_predictions(predictions, outcome, forms, read_redirects(qids) if qids else {})
     if json:
         print(orjson.dumps(report_record(outcome, analysed, shown), option=orjson.OPT_INDENT_2).decode())
     elif markdown:
         _print_markdown(outcome, analysed, paper=everything)
     else:
         _print_terminal(outcome, analysed, shown, paper=everything)
-    if html is not None:
-        with write_aside(html) as file:
-            file.write(report_page(outcome, analysed, shown).encode())
-    if predictions is not None:
-        _write_predictions(predictions, outcome, forms, read_redirects(qids) if qids else {})
 
 
 def _checked(values: list[str], allowed: tuple[str, ...], option: str) -> list[str]:
@@ -147,12 +154,11 @@ def _load(folder: Path, device: str) -> Disambiguator:
     return Disambiguator.load(folder, device)
 
 
-def _settings(windows: str, commit: str, unknown: str) -> dict[str, Any]:
-    try:
-        committed = commit if commit == "one" else float(commit)
-    except ValueError:
-        raise typer.BadParameter(f"--commit {commit}: expected 'one' or a probability") from None
-    return {"windows": windows, "commit": committed, "unknown": unknown}
+def _settings(windows: str, commit: str, unknown: str, released: bool) -> dict[str, Any]:
+    from deixis.decoding import parse_commit
+
+    settings = {"windows": windows, "commit": parse_commit(commit), "unknown": unknown}
+    return settings | ({"centred_first": True, "without_candidates": "pad"} if released else {})
 
 
 def _stores(names: list[str], nlp: Disambiguator | None) -> dict[str, CandidateSource]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from deixis.documents import Resolutions
 from deixis.evaluation.analyses import Calibration, Disagreement, FrequencyBin, by_frequency, calibration, disagreements
+from deixis.evaluation.judging import Judgement
 from deixis.evaluation.plan import Outcome
 from deixis.evaluation.running import BASELINE, SetResult
 from deixis.evaluation.tables import (
@@ -122,12 +123,24 @@ def analyse(result: SetResult, annotations: Mapping[str, int] | None) -> Analysi
 def sequences(outcome: Outcome, prefixes: Sequence[str]) -> list[tuple[str, Resolutions]]:
     """Return the documents whose id starts with a prefix, as each run decided them, with a heading."""
     return [
-        (f"{resolutions.document.id}, {result.name} {result.candidates}, {run.order} order", resolutions)
+        (
+            f"{resolutions.document.id}, {result.name} {result.candidates}, {run.order} order",
+            _as_judged(resolutions, [j for j in run.judgements if j.document == place]),
+        )
         for result in outcome.results
         for run in result.runs
-        for resolutions in run.resolutions
+        for place, resolutions in enumerate(run.resolutions)
         if any((resolutions.document.id or "").startswith(prefix) for prefix in prefixes)
     ]
+
+
+def _as_judged(resolutions: Resolutions, judgements: Sequence[Judgement]) -> Resolutions:
+    """Name the gold as the answer does where they are the same after redirects, so that it is shown as right."""
+    mentions = list(resolutions.document.mentions)
+    for judgement in judgements:
+        if judgement.correct:
+            mentions[judgement.mention] = replace(mentions[judgement.mention], entity=judgement.answer)
+    return replace(resolutions, document=replace(resolutions.document, mentions=tuple(mentions)))
 
 
 def report_record(

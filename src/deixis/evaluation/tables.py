@@ -158,7 +158,8 @@ def disagreement_table(found: Sequence[Disagreement], ids: Sequence[str | None],
     )
     patterns = Counter(item.pattern for item in found)
     told = "; ".join(
-        f"{count} right in {' and '.join(pattern) or 'none'} only" for pattern, count in patterns.most_common()
+        f"{count} right in {' and '.join(pattern)} only" if pattern else f"{count} right in none"
+        for pattern, count in patterns.most_common()
     )
     note = f"{len(found):,} mentions differ ({told})" if found else "the orders agree on every mention"
     return Table(
