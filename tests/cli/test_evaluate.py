@@ -11,12 +11,14 @@ import orjson
 import pytest
 from typer.testing import CliRunner
 
+from deixis.checkpoints import ModelFolder
 from deixis.cli import app
 from deixis.errors import DeixisError
 from deixis.vocabulary import SPECIAL, Vocabulary
 
 from ..datasets.traps import write_traps
 from ..evaluation.fakes import Scripted
+from ..worlds import make_network, make_tokenizer
 
 command = importlib.import_module("deixis.cli.evaluate")  # the package has a function of that name
 PRIORS = {"John Smith": 0.9, "Paris, Texas": 0.6, "Paris": 0.3}
@@ -30,6 +32,7 @@ def score(order: str, title: str) -> float:
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     vocabulary = Vocabulary([*SPECIAL, "John Smith", "Paris, Texas"], [0, 0, 0, 100, 5])
+    monkeypatch.setattr(command, "_digest", lambda model: None)
     monkeypatch.setattr(command, "_load", lambda folder, device: Scripted(score, vocabulary))
     return write_traps(tmp_path)
 
@@ -92,6 +95,21 @@ def test_page_and_predictions(data: Path, tmp_path: Path) -> None:
     assert "<svg" in page
     assert "Table 2" in page
     assert 'class="sequence"' in page or "class=sequence" in page
+
+
+def test_a_real_model(tmp_path: Path) -> None:
+    data, model = tmp_path / "data", tmp_path / "model"
+    data.mkdir()
+    write_traps(data)
+    vocabulary = Vocabulary.of(["John Smith", "John Smith (footballer)", "Paris", "Paris, Texas", "Tom & Jerry"])
+    network = make_network(entities=len(vocabulary))
+    ModelFolder(network, make_tokenizer(), vocabulary).save(model)
+    record = orjson.loads(run("--data", data, "--set", "msnbc", "--model", model, "--json", "--windows", "simple"))
+    assert len(record["model"]) == 64
+    assert record["parameters"]["windows"] == "simple"
+    figures = {run["order"]: run for run in record["results"][0]["runs"]}
+    assert [figures[order]["with_candidates"] for order in ("local", "natural", "confidence")] == [4, 4, 4]
+    assert figures["local"]["passes"] == 1
 
 
 def test_without_a_model_only_the_data_is_described(data: Path) -> None:

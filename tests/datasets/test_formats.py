@@ -74,6 +74,8 @@ def test_aida_single_file_is_the_same(tmp_path: Path) -> None:
     (tmp_path / "AIDA-YAGO2-dataset.tsv").write_text("\n".join(lines) + "\n")
     assert read_single_file(tmp_path / "AIDA-YAGO2-dataset.tsv", "testa").documents == standoff(tmp_path).documents
     assert read_set(tmp_path, "aida-a").mentions == 3
+    (tmp_path / "AIDA-YAGO2-dataset.tsv").rename(tmp_path / "testa_testb_aggregate_original")
+    assert read_set(tmp_path, "aida-a").mentions == 3  # the published folder has the same lines
 
 
 @pytest.mark.parametrize(
@@ -291,6 +293,9 @@ def test_redirect_tables(tmp_path: Path) -> None:
     (tmp_path / "r.tsv").write_text("old_title\tNew_title\nSame_one\tSame one\n")
     (tmp_path / "r.json").write_text('{"old_title": "New_title"}')
     assert read_redirects(tmp_path / "r.tsv") == read_redirects(tmp_path / "r.json") == {"Old title": "New title"}
+    (tmp_path / "r.tsv").write_bytes(b"a\tb\nc\t\xff\n")
+    with pytest.raises(InputError, match=r"r.tsv, line 2: not UTF-8"):
+        read_redirects(tmp_path / "r.tsv")
     (tmp_path / "r.tsv").write_text("a\tb\nold\n")
     with pytest.raises(InputError, match=r"r.tsv, line 2: 1 fields; expected old title"):
         read_redirects(tmp_path / "r.tsv")

@@ -34,7 +34,10 @@ def test_every_trap(tmp_path: Path) -> None:
     ]
     assert dataset.report.annotations == 7
     assert dataset.report.removed == {"the gold has no title (NIL)": 2}
-    assert dataset.report.noted == {"candidates without a title, dropped": 1}
+    assert dataset.report.noted == {
+        "candidates without a title, dropped": 1,
+        "mentions of the text file that are not in the candidate file": 1,
+    }
     assert dataset.documents[0].mentions[0].extra == {"page": 2}
 
 
@@ -106,6 +109,14 @@ def test_malformed_lines(tmp_path: Path, line: str, expected: str) -> None:
         read_published(tmp_path, "msnbc")
     assert "wned-msnbc.csv" in str(error.value)
     assert expected in str(error.value)
+
+
+def test_two_texts_of_one_name(tmp_path: Path) -> None:
+    write_traps(tmp_path)
+    with (tmp_path / "msnbc.conll").open("a") as file:
+        file.write("\n-DOCSTART- (doc1\n\nx\n")
+    with pytest.raises(InputError, match=r"msnbc.conll, line 23: a second document 'doc1'"):
+        read_published(tmp_path, "msnbc")
 
 
 def test_missing_persons(tmp_path: Path) -> None:

@@ -134,7 +134,9 @@ def evaluate(
     if predictions is not None:
         _write_predictions(predictions, outcome, forms, read_redirects(qids) if qids else {})
     if json:
-        print(orjson.dumps(report_record(outcome, analysed, shown), option=orjson.OPT_INDENT_2).decode())
+        print(
+            orjson.dumps(report_record(outcome, analysed, shown, _digest(model)), option=orjson.OPT_INDENT_2).decode()
+        )
     elif markdown:
         _print_markdown(outcome, analysed, paper=everything)
     else:
@@ -152,6 +154,12 @@ def _load(folder: Path, device: str) -> Disambiguator:
     from deixis.inference import Disambiguator
 
     return Disambiguator.load(folder, device)
+
+
+def _digest(model: Path | None) -> str | None:
+    from deixis.artefacts import MANIFEST, Manifest
+
+    return None if model is None else Manifest.load(model / MANIFEST, "model").digest
 
 
 def _settings(windows: str, commit: str, unknown: str, released: bool) -> dict[str, Any]:

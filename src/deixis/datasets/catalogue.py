@@ -22,6 +22,7 @@ __all__ = ["SETS", "NotInFolder", "attach_source", "open_dataset", "read_set"]
 AIDA: dict[str, Split] = {"aida-train": "train", "aida-a": "testa", "aida-b": "testb"}
 WNED = {"msnbc": "msnbc", "aquaint": "aquaint", "ace2004": "ace2004", "cweb": "clueweb", "wiki": "wikipedia"}
 ZELDA = {"zelda-aida-b": "test_aida-b", "zelda-cweb": "test_cweb", "zelda-wiki": "test_wned-wiki"}
+STANDOFF = "aida/AIDA-YAGO2-annotations.tsv"
 SETS = (*AIDA, *WNED, *ZELDA)
 
 
@@ -89,7 +90,10 @@ def _read_aida(folder: Path, name: str) -> Dataset:
     single = _find(folder, "AIDA-YAGO2-dataset.tsv") or _find(folder, "aida/AIDA-YAGO2-dataset.tsv")
     if single is not None:
         return read_single_file(single, split)
-    annotations = _wanted(folder, "aida/AIDA-YAGO2-annotations.tsv")
+    # The text files of the published folder are this file, cut after the training documents.
+    if (published := _find(folder, PUBLISHED[name][1])) and not _find(folder, STANDOFF):
+        return read_single_file(published, split)
+    annotations = _wanted(folder, STANDOFF)
     return read_standoff(annotations, _wanted(folder, f"conll2003/eng.{split}"), split)
 
 

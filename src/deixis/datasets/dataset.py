@@ -11,12 +11,20 @@ from typing import Any
 from deixis.documents import Candidate, Document, Mention, normalise_title
 from deixis.errors import InputError
 
-__all__ = ["Dataset", "Report", "complaint", "gold_title", "page_of"]
+__all__ = ["Dataset", "Report", "complaint", "decoded", "gold_title", "page_of"]
 
 
 def complaint(path: Path, line: int | None, what: str) -> InputError:
     """Return the error that names the file, the line and what was expected there."""
     return InputError(f"{path}{'' if line is None else f', line {line}'}: {what}")
+
+
+def decoded(raw: bytes, path: Path, line: int) -> str:
+    """Decode a line; what is not UTF-8 is an error that names it."""
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise complaint(path, line, "not UTF-8; expected text in UTF-8") from None
 
 
 def page_of(mention: Mention) -> int | None:

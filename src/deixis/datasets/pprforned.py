@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from deixis.artefacts import read_lines
-from deixis.datasets.dataset import Dataset, Report, complaint, page_of
+from deixis.datasets.dataset import Dataset, Report, complaint, decoded, page_of
 from deixis.documents import Candidate, Document, Mention, normalise_title
 from deixis.errors import InputError
 
@@ -100,10 +100,7 @@ def _with_list(mention: Mention, entity: _Entity, report: Report) -> Mention:
 def _read_entities(path: Path) -> list[_Entity]:
     entities: list[_Entity] = []
     for line, raw in read_lines(path):
-        try:
-            kind, *pairs = raw.decode("utf-8").split("\t")
-        except UnicodeDecodeError:
-            raise complaint(path, line, "not UTF-8; expected text in UTF-8") from None
+        kind, *pairs = decoded(raw, path, line).split("\t")
         fields = dict(pair.split(":", 1) for pair in pairs if ":" in pair)
         if kind == "ENTITY":
             surface, url = _wanted(fields, ("origText", "url"), kind, path, line)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from deixis.artefacts import read_lines
-from deixis.datasets.dataset import Dataset, Report, complaint, gold_title
+from deixis.datasets.dataset import Dataset, Report, complaint, decoded, gold_title
 from deixis.datasets.tokens import TokenDocument, read_token_documents
 from deixis.documents import Candidate, Document, Mention, normalise_title
 
@@ -63,7 +63,7 @@ def read_published(
     """
     candidate_file, text_file = (folder / file for file in PUBLISHED[name])
     report = Report()
-    texts = {document.name.split()[0]: document for document in read_token_documents(text_file, "\t") if document.name}
+    texts = _texts(text_file)
     persons = frozenset[str]() if coreference == "none" else read_persons(folder / "persons.txt")
     documents = []
     for id_, rows in _grouped(candidate_file, report).items():
@@ -77,9 +77,20 @@ def read_published(
     return Dataset(name, tuple(documents), report, "KB+YAGO (published)")
 
 
+def _texts(path: Path) -> dict[str, TokenDocument]:
+    """Read the documents of a text file by the first word of their names."""
+    texts: dict[str, TokenDocument] = {}
+    for document in read_token_documents(path, "\t"):
+        name = next(iter(document.name.split()), "")
+        if name in texts and name != EXCLUDED:
+            raise complaint(path, document.line, f"a second document {name!r}; expected every name once")
+        texts[name] = document
+    return texts
+
+
 def read_persons(path: Path) -> frozenset[str]:
     """Read `persons.txt`: the titles of persons, one a line."""
-    return frozenset(normalise_title(raw.decode("utf-8", "replace")) for _, raw in read_lines(path))
+    return frozenset(normalise_title(decoded(raw, path, line)) for line, raw in read_lines(path))
 
 
 def _document(
@@ -95,6 +106,9 @@ def _document(
     in_kb = [row for row in rows if row.gold is not None]
     report.removed["the gold has no title (NIL)"] += len(rows) - len(in_kb)
     aligned = list(_aligned(in_kb if drop_first else rows, text, path))
+    report.noted["mentions of the text file that are not in the candidate file"] += len(_text_mentions(text)) - len(
+        rows
+    )
     resolved = _with_persons(aligned, persons, in_place=coreference == "in_place")
     kept = [row for row in resolved if row.gold is not None]
     joined, offsets = text.tokens.text([(row.start, row.end) for row in kept])
@@ -116,10 +130,7 @@ def _grouped(path: Path, report: Report) -> dict[str, list[_Row]]:
 
 
 def _row(raw: bytes, path: Path, line: int, report: Report) -> _Row:
-    try:
-        fields = raw.decode("utf-8").split("\t")
-    except UnicodeDecodeError:
-        raise complaint(path, line, "not UTF-8; expected text in UTF-8") from None
+    fields = decoded(raw, path, line).split("\t")
     if len(fields) < 9 or fields[5] != "CANDIDATES" or fields[-2] != "GT:" or not fields[0].strip():
         raise complaint(
             path, line, "expected id, id, mention, two contexts, CANDIDATES, candidates, GT: and the gold, by tabs"

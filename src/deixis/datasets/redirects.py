@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 
 from deixis.artefacts import open_text, read_lines
-from deixis.datasets.dataset import complaint
+from deixis.datasets.dataset import complaint, decoded
 from deixis.documents import normalise_title
 
 __all__ = ["read_redirects", "read_titles"]
@@ -25,7 +25,7 @@ def read_redirects(path: Path) -> dict[str, str]:
 
 def read_titles(path: Path) -> frozenset[str]:
     """Read a list of valid titles, one a line."""
-    return frozenset(normalise_title(raw.decode("utf-8", "replace")) for _, raw in read_lines(path))
+    return frozenset(normalise_title(decoded(raw, path, line)) for line, raw in read_lines(path))
 
 
 def _json_pairs(path: Path) -> list[tuple[str, str]]:
@@ -40,7 +40,7 @@ def _json_pairs(path: Path) -> list[tuple[str, str]]:
 
 
 def _pair(raw: bytes, path: Path, line: int) -> tuple[str, str]:
-    fields = raw.decode("utf-8", "replace").split("\t")
+    fields = decoded(raw, path, line).split("\t")
     if len(fields) != 2:
         raise complaint(path, line, f"{len(fields)} fields; expected old title, a tab and new title")
     return fields[0], fields[1]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deixis.artefacts import open_text
-from deixis.datasets.dataset import complaint
+from deixis.datasets.dataset import complaint, decoded
 
 __all__ = ["TokenDocument", "Tokens", "read_token_documents"]
 
@@ -61,7 +61,7 @@ def read_token_documents(path: Path, separator: str) -> Iterator[TokenDocument]:
     document: TokenDocument | None = None
     with open_text(path) as file:
         for number, raw in enumerate(file, 1):
-            line = _decoded(raw, path, number).rstrip("\r\n")
+            line = decoded(raw, path, number).rstrip("\r\n")
             if line.startswith(DOCSTART):
                 if document is not None:
                     yield document
@@ -79,10 +79,3 @@ def read_token_documents(path: Path, separator: str) -> Iterator[TokenDocument]:
     if document is None:
         raise complaint(path, None, f"no document; expected {DOCSTART} lines")
     yield document
-
-
-def _decoded(raw: bytes, path: Path, number: int) -> str:
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError:
-        raise complaint(path, number, "not UTF-8; expected text in UTF-8") from None

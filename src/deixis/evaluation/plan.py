@@ -42,11 +42,26 @@ class Plan:
     drop_first: bool = False
     limit: int | None = None
 
+    def to_record(self) -> dict[str, Any]:
+        """Return the JSON object of all that the figures depend on but for the model and the data."""
+        return {
+            "orders": list(self.orders),
+            **self.settings,
+            "top": self.top,
+            "cut_ppr": self.cut_ppr,
+            "redirects": len(self.redirects),
+            "titles": None if self.titles is None else len(self.titles),
+            "coreference": self.coreference,
+            "drop_first": self.drop_first,
+            "limit": self.limit,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The results, and one sentence for each pair that the data has no candidates for."""
 
+    plan: Plan
     results: tuple[SetResult, ...]
     missing: tuple[str, ...]
 
@@ -78,7 +93,7 @@ def carry_out(plan: Plan, model: Disambiguates | None, watch: Watch = lambda lab
         results.append(_evaluated(plan, dataset, candidates, model, watch))
     if not results:
         raise InputError("; ".join(missing))
-    return Outcome(tuple(results), tuple(missing))
+    return Outcome(plan, tuple(results), tuple(missing))
 
 
 def _prepared(plan: Plan, name: str, candidates: str) -> Dataset:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import deixis
 from deixis.documents import Resolutions
 from deixis.evaluation.analyses import Calibration, Disagreement, FrequencyBin, by_frequency, calibration, disagreements
 from deixis.evaluation.judging import Judgement
@@ -144,10 +145,13 @@ def _as_judged(resolutions: Resolutions, judgements: Sequence[Judgement]) -> Res
 
 
 def report_record(
-    outcome: Outcome, analyses: Sequence[Analysis], shown: Sequence[tuple[str, Resolutions]]
+    outcome: Outcome, analyses: Sequence[Analysis], shown: Sequence[tuple[str, Resolutions]], model: str | None
 ) -> dict[str, Any]:
-    """Return the report as a JSON object."""
+    """Return the report as a JSON object; `model` is the digest of the model folder."""
     record: dict[str, Any] = {
+        "deixis": deixis.__version__,
+        "model": model,
+        "parameters": outcome.plan.to_record(),
         "results": [result.to_record() for result in outcome.results],
         "missing": list(outcome.missing),
     }
