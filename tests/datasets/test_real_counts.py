@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from deixis.datasets import open_dataset, read_redirects
-from deixis.datasets.dataset import Dataset
+from deixis.datasets.dataset import Dataset, Report
+from deixis.datasets.pprforned import attach_pprforned
 
 
 @pytest.mark.parametrize(
@@ -40,8 +41,16 @@ def test_repairs_are_counted(benchmarks: Path) -> None:
         "text holds an HTML escape inside the mention, span kept": 12,
         "documents with the name of an earlier one, kept apart": 1,
     }
-    train = open_dataset(benchmarks, "aida-train", "ppr").report
-    assert train.unmatched == {"no candidates: the mention is absent from PPRforNED": 1}
+
+
+def test_the_one_mention_that_ppr_does_not_have(benchmarks: Path) -> None:
+    train = open_dataset(benchmarks, "aida-train")
+    document = next(document for document in train.documents if document.extra["number"] == 370)
+    only = Dataset("one", (document,), Report(len(document.mentions)))
+    attached = attach_pprforned(only, benchmarks / "PPRforNED")
+    assert attached.report.unmatched == {"no candidates: the mention is absent from PPRforNED": 1}
+    last = attached.documents[0].mentions[-1]
+    assert (document.surface(last), last.candidates) == ("United News of India", ())
 
 
 def recall(dataset: Dataset) -> float:

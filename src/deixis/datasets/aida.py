@@ -36,14 +36,13 @@ class _Annotation:
 class _Annotated:
     id: str
     number: int
-    line: int
     annotations: tuple[_Annotation, ...]
 
 
 def read_standoff(annotations: Path, conll: Path, split: Split) -> Dataset:
     """Read one split from `AIDA-YAGO2-annotations.tsv` and the CoNLL-2003 file with its tokens."""
     report = Report()
-    annotated = [d for d in _read_annotations(annotations) if _split(d.id, annotations, d.line)[1] == split]
+    annotated = list(_read_annotations(annotations, split))
     tokens = list(read_token_documents(conll, " "))
     if len(tokens) != len(annotated):
         raise complaint(
@@ -75,10 +74,11 @@ def _split(heading: str, path: Path, line: int) -> tuple[int, Split]:
     return int(found[1]), "testa" if named == "testa" else "testb" if named == "testb" else "train"
 
 
-def _read_annotations(path: Path) -> Iterator[_Annotated]:
+def _read_annotations(path: Path, split: Split) -> Iterator[_Annotated]:
     for given in read_token_documents(path, "\t"):
-        number, _ = _split(given.name, path, given.line)
-        yield _Annotated(given.name, number, given.line, tuple(_annotation(f, path, n) for n, f in given.rows))
+        number, own_split = _split(given.name, path, given.line)
+        if own_split == split:
+            yield _Annotated(given.name, number, tuple(_annotation(f, path, n) for n, f in given.rows))
 
 
 def _annotation(fields: Sequence[str], path: Path, line: int) -> _Annotation:

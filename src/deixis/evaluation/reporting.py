@@ -28,7 +28,9 @@ __all__ = ["Analysis", "analyse", "main_tables", "reasons", "report_page", "repo
 
 def main_tables(outcome: Outcome, *, paper: bool) -> list[Table]:
     """Return the data, the results and, where asked, the paper's two tables."""
-    tables = [count_table(outcome.results), result_table(outcome.results)]
+    tables = [count_table(outcome.results)]
+    if any(result.runs for result in outcome.results):
+        tables.append(result_table(outcome.results))
     return tables + (paper_tables(outcome.results) if paper else [])
 
 
