@@ -43,7 +43,7 @@ def shown(wikitext: str) -> tuple[str, list[tuple[str, str]]]:
         ("== Head [[x]] ==\n=== Sub ===\ntext", "Head x\nSub\ntext", [("x", "X")]),
         ("* one\n*# [[two]]\n:: three\n; four\n----\nfive", "one\ntwo\nthree\nfour\nfive", [("two", "Two")]),
         ("a {{b|{{c}}|[[d]]}} e {{{f|g}}} h", "a e h", []),
-        ("x ({{IPA|y}}), z ({{a}}; {{b}})", "x, z", []),
+        ("x ({{x|y}}), z ({{a}}; {{b}})", "x, z", []),
         ("{{lang|fr|le [[chat|Chat]]}} {{convert|5|km|mi}}", "le Chat 5 km", [("Chat", "Chat")]),
         ("a\n{| class=x\n|[[b]]\n{|\n|c\n|}\n|}\nd <table><tr><td>[[e]]</td></tr></table>f", "a\nd\nf", []),
         ("a<br/>b<br>c <span class='x'>d</span> <stdio.h> 1 < 2", "a\nb\nc d <stdio.h> 1 < 2", []),

@@ -54,6 +54,8 @@ _PROJECTS = (
 PROJECTS = frozenset(_PROJECTS.split())
 
 _FORBIDDEN = re.compile(r"[<>\[\]{}|\n\t\x00-\x1f\x7f\ufffd\ufdd0-\ufdef]")
+_PLAIN = r"[^\s%#:_&<>\[\]{}|\x00-\x1f\x7f\u200e\u200f\u202a-\u202e\ufffd\ufdd0-\ufdef]"
+_USUAL = re.compile(rf"[A-Za-z0-9]{_PLAIN}*+(?: {_PLAIN}++)*+")  # nothing to do but the first letter
 _MARKS = re.compile("[\u200e\u200f\u202a-\u202e]")  # directions, which MediaWiki drops from titles
 
 
@@ -92,6 +94,8 @@ class Site:
         return found
 
     def _read(self, raw: str) -> Target:
+        if len(raw) < 64 and _USUAL.fullmatch(raw):
+            return Target("article", raw[0].upper() + raw[1:])
         if "%" in raw:
             raw = _percent_decoded(raw)
         before, anchor, _ = raw.partition("#")
