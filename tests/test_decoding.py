@@ -12,6 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deixis.attention import Padded
 from deixis.batching import make_batch
 from deixis.decoding import Decisions, Order, Question, decode
 from deixis.documents import Candidate, Document, Mention, Resolution
@@ -181,7 +182,7 @@ class Scripted(Network):
 
     def read(self, batch: object) -> Static:
         empty = torch.zeros(1, 0)
-        return Static(empty, None, empty, (), None)
+        return Static(empty, None, empty, (), Padded(None))
 
     def answer(self, static: Static, entities: torch.Tensor) -> torch.Tensor:
         return entities

@@ -8,10 +8,11 @@ import pytest
 import torch
 from transformers import BertConfig, BertModel
 
+from deixis.attention import Padded
 from deixis.batching import Batch, make_batch
 from deixis.encoding import windows_of
 from deixis.errors import ArtefactError
-from deixis.model import Config, EntityTable, Network
+from deixis.model import Config, EntityTable, Layer, Network
 from deixis.vocabulary import MASK
 from tests.reference import Luke
 from tests.worlds import make_document, make_network, make_tokenizer
@@ -34,10 +35,16 @@ def words_only(batch: Batch) -> Batch:
     return Batch(batch.pieces, batch.is_piece, none, none, none.bool())
 
 
+def whole_pass(layer: Layer, rows: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+    query, seen = layer.attention.project(rows)
+    out: torch.Tensor = layer(rows, query, seen, Padded(mask))
+    return out
+
+
 def run_words(network: Network, pieces: torch.Tensor) -> torch.Tensor:
     rows: torch.Tensor = network.embeddings(pieces)
     for layer in network.encoder.layers:
-        rows = layer(rows, layer.attention.keys_values(rows), None)
+        rows = whole_pass(layer, rows)
     return rows
 
 
@@ -101,7 +108,7 @@ def test_the_static_side_does_not_see_answers() -> None:
         mask = torch.ones(rows.shape[1], rows.shape[1], dtype=torch.bool)
         mask[: static.shape[1], static.shape[1] :] = False
         for layer in network.encoder.layers:
-            rows = layer(rows, layer.attention.keys_values(rows), mask)
+            rows = whole_pass(layer, rows, mask)
     torch.testing.assert_close(cached, rows[:, static.shape[1] :], atol=TOLERANCE, rtol=0)
 
 
@@ -117,11 +124,12 @@ def test_answers_start_from_their_placeholders(answer_layers: int) -> None:
         embedded = network.entity_embeddings(entities, network.entity_embeddings.positions(batch))
         static = torch.cat((words, embedded), 1)
         for layer in layers[: 3 - answer_layers]:
-            static = layer(static, layer.attention.keys_values(static), None)
+            static = whole_pass(layer, static)
         answers = embedded if answer_layers == 3 else static[:, words.shape[1] :] + embedded
         for layer in layers[3 - answer_layers :]:
             seen = layer.attention.keys_values(torch.cat((static, answers), 1))
-            static, answers = layer(static, layer.attention.keys_values(static), None), layer(answers, seen, None)
+            query, _ = layer.attention.project(answers)
+            static, answers = whole_pass(layer, static), layer(answers, query, seen, Padded(None))
     torch.testing.assert_close(hidden, answers, atol=TOLERANCE, rtol=0)
 
 

@@ -15,8 +15,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
-import zstandard
-
 from deixis.errors import ArtefactError, InputError
 
 __all__ = ["MANIFEST", "Manifest", "digest_file", "folder_aside", "open_text", "read_lines", "write_aside"]
@@ -138,6 +136,8 @@ def open_text(path: Path) -> IO[bytes]:
         if path.suffix == ".xz":
             return lzma.open(path)
         if path.suffix == ".zst":
+            import zstandard  # only where it is needed: training runs without it
+
             stream = zstandard.ZstdDecompressor().stream_reader(path.open("rb"), closefd=True, read_across_frames=True)
             return cast(IO[bytes], io.BufferedReader(cast(Any, stream), 1 << 20))
         return path.open("rb")
@@ -154,5 +154,9 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
             for number, line in enumerate(file, 1):
                 if stripped := line.strip():
                     yield number, stripped
-        except (EOFError, OSError, lzma.LZMAError, zstandard.ZstdError) as error:
+        except (EOFError, OSError, lzma.LZMAError) as error:
+            raise InputError(f"{path} is cut off or damaged: {error}") from None
+        except Exception as error:
+            if type(error).__name__ != "ZstdError":  # zstandard's, which may not be installed
+                raise
             raise InputError(f"{path} is cut off or damaged: {error}") from None

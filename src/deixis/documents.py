@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, overload
 from urllib.parse import quote
 
-import orjson
-
 from deixis.errors import InputError
 
 __all__ = ["Candidate", "Document", "Mention", "Resolution", "Resolutions", "normalise_title"]
@@ -71,6 +69,8 @@ class Document:
     @classmethod
     def from_json(cls, line: str | bytes) -> Document:
         """Read one line of document JSONL; errors name the field."""
+        import orjson  # only where it is needed: training runs without it
+
         try:
             record = orjson.loads(line)
         except orjson.JSONDecodeError as error:
@@ -100,6 +100,8 @@ class Document:
 
     def to_json(self, resolutions: Resolutions | None = None) -> bytes:
         """Return one line of document JSONL, without the newline."""
+        import orjson
+
         return orjson.dumps(self.to_record(resolutions))
 
 

@@ -26,7 +26,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the field's own name for it
 from torch import Tensor, nn
 
-from deixis.batching import Batch
+from deixis.attention import Attention as Attend
+from deixis.batching import Batch, PackedBatch
 from deixis.errors import ArtefactError
 from deixis.vocabulary import MASK
 
@@ -38,7 +39,7 @@ ACTIVATIONS: Mapping[str, Callable[[], nn.Module]] = {
     "gelu_new": partial(nn.GELU, approximate="tanh"),
     "relu": nn.ReLU,
 }
-KeysValues = tuple[Tensor, Tensor]  # each (windows, heads, rows, hidden / heads)
+KeysValues = tuple[Tensor, Tensor]  # each (windows, heads, rows, hidden / heads), or packed (heads, rows, …)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +87,27 @@ class Config:
         return asdict(self)
 
 
+class Linear(nn.Linear):
+    """A projection in the precision of its rows; the weights stay in fp32."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.weight.to(x.dtype), None if self.bias is None else self.bias.to(x.dtype))
+
+
+class LayerNorm(nn.LayerNorm):
+    """A layer norm in the precision of its rows (its sums are in fp32 all the same)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.layer_norm(x, self.normalized_shape, self.weight.to(x.dtype), self.bias.to(x.dtype), self.eps)
+
+
 class Output(nn.Module):
     """A projection back to the residual stream, and its layer norm."""
 
     def __init__(self, size: int, config: Config) -> None:
         super().__init__()
-        self.dense = nn.Linear(size, config.hidden_size)
-        self.LayerNorm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
+        self.dense = Linear(size, config.hidden_size)
+        self.LayerNorm = LayerNorm(config.hidden_size, config.layer_norm_eps)
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, x: Tensor, residual: Tensor) -> Tensor:
@@ -105,13 +120,13 @@ class SelfAttention(nn.Module):
 
     def __init__(self, size: int) -> None:
         super().__init__()
-        self.query = nn.Linear(size, size)
-        self.key = nn.Linear(size, size)
-        self.value = nn.Linear(size, size)
+        self.query = Linear(size, size)
+        self.key = Linear(size, size)
+        self.value = Linear(size, size)
 
 
 class Attention(nn.Module):
-    """Rows that see themselves, and cached rows where given."""
+    """Rows that see what they are given keys and values of."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()
@@ -121,20 +136,28 @@ class Attention(nn.Module):
         self.dropout = config.dropout
 
     def split(self, x: Tensor) -> Tensor:
-        """(windows, rows, hidden) → (windows, heads, rows, hidden / heads)"""
-        return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)
+        """(…, rows, hidden) → (…, heads, rows, hidden / heads)"""
+        return x.unflatten(-1, (self.heads, -1)).transpose(-3, -2)
 
     def keys_values(self, rows: Tensor) -> KeysValues:
         """Return what other rows see of these."""
         return self.split(self.self.key(rows)), self.split(self.self.value(rows))
 
-    def forward(self, rows: Tensor, seen: KeysValues, mask: Tensor | None) -> Tensor:
-        """Attend from rows (windows, rows, hidden) to all that `seen` holds."""
+    def project(self, rows: Tensor) -> tuple[Tensor, KeysValues]:
+        """Return the queries of rows, and what other rows see of them."""
+        if rows.dim() == 3:
+            return self.split(self.self.query(rows)), self.keys_values(rows)
+        # Packed rows are many: one wide product is faster than three, and joining the weights costs little beside it.
+        parts = (self.self.query, self.self.key, self.self.value)
+        weight = torch.cat([part.weight for part in parts]).to(rows.dtype)
+        bias = torch.cat([part.bias for part in parts]).to(rows.dtype)
+        query, keys, values = F.linear(rows, weight, bias).chunk(3, -1)
+        return self.split(query), (self.split(keys), self.split(values))
+
+    def forward(self, query: Tensor, seen: KeysValues, attend: Attend) -> Tensor:
+        """Attend from queries to all that `seen` holds: (…, rows, hidden)."""
         dropout = self.dropout if self.training else 0.0
-        query = self.split(self.self.query(rows))
-        attended = F.scaled_dot_product_attention(query, *seen, attn_mask=mask, dropout_p=dropout)
-        out: Tensor = self.output(attended.transpose(1, 2).flatten(2), rows)
-        return out
+        return attend(query, *seen, dropout).transpose(-3, -2).flatten(-2)
 
 
 class Intermediate(nn.Module):
@@ -142,7 +165,7 @@ class Intermediate(nn.Module):
 
     def __init__(self, config: Config) -> None:
         super().__init__()
-        self.dense = nn.Linear(config.hidden_size, config.intermediate_size)
+        self.dense = Linear(config.hidden_size, config.intermediate_size)
         self.activation = ACTIVATIONS[config.hidden_act]()
 
     def forward(self, x: Tensor) -> Tensor:
@@ -159,8 +182,13 @@ class Layer(nn.Module):
         self.intermediate = Intermediate(config)
         self.output = Output(config.intermediate_size, config)
 
-    def forward(self, rows: Tensor, seen: KeysValues, mask: Tensor | None) -> Tensor:
-        rows = self.attention(rows, seen, mask)
+    def forward(self, rows: Tensor, query: Tensor, seen: KeysValues, attend: Attend) -> Tensor:
+        """Return the next states of rows, given their queries and the keys and values of all they see."""
+        return self.finish(self.attention(query, seen, attend), rows)
+
+    def finish(self, attended: Tensor, rows: Tensor) -> Tensor:
+        """Do what comes after the attention: nothing here looks from one row to another."""
+        rows = self.attention.output(attended, rows)
         out: Tensor = self.output(self.intermediate(rows), rows)
         return out
 
@@ -185,11 +213,13 @@ class WordEmbeddings(nn.Module):
         self.word_embeddings = nn.Embedding(config.vocab_size, config.hidden_size)
         self.position_embeddings = nn.Embedding(config.max_position_embeddings, config.hidden_size)
         self.token_type_embeddings = nn.Embedding(config.type_vocab_size, config.hidden_size)
-        self.LayerNorm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
+        self.LayerNorm = LayerNorm(config.hidden_size, config.layer_norm_eps)
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, pieces: Tensor) -> Tensor:
-        positions = self.position_embeddings.weight[: pieces.shape[1]]
+    def forward(self, pieces: Tensor, places: Tensor | None = None) -> Tensor:
+        """Embed pieces (windows, pieces), or packed (pieces,) with the place of each in its window."""
+        table = self.position_embeddings.weight
+        positions = table[: pieces.shape[1]] if places is None else F.embedding(places, table)
         x = self.word_embeddings(pieces) + self.token_type_embeddings.weight[0] + positions
         out: Tensor = self.dropout(self.LayerNorm(x))
         return out
@@ -213,9 +243,13 @@ class EntityTable(nn.Module):
         x = self.weight[rows].float()
         return x if self.scale is None else x * self.scale[rows].unsqueeze(-1)
 
+    def whole(self) -> Tensor:
+        """Return all of B, (entities, entity_size)."""
+        return self.weight if self.weight.dtype == torch.float32 else self(torch.arange(len(self.weight), device=self.weight.device))
+
     def quantised(self, precision: Literal["fp32", "fp16", "int8"]) -> EntityTable:
         """Return the table in another precision."""
-        x = self(torch.arange(len(self.weight), device=self.weight.device)).detach()
+        x = self.whole().detach()
         if precision == "fp32":
             return EntityTable(x)
         if precision == "fp16":
@@ -233,18 +267,18 @@ class EntityEmbeddings(nn.Module):
         # [MASK] has a vector of its own, so that fine-tuning can train it while B stays fixed (protocol 12).
         self.mask_embedding = nn.Parameter(torch.empty(config.entity_size))
         self.entity_embedding_dense = (
-            nn.Linear(config.entity_size, config.hidden_size, bias=False)
+            Linear(config.entity_size, config.hidden_size, bias=False)
             if config.entity_size != config.hidden_size
             else nn.Identity()
         )
         self.position_embeddings = nn.Embedding(config.max_position_embeddings, config.hidden_size)
         self.token_type_embeddings = nn.Embedding(1, config.hidden_size)
-        self.LayerNorm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
+        self.LayerNorm = LayerNorm(config.hidden_size, config.layer_norm_eps)
         self.dropout = nn.Dropout(config.dropout)
 
-    def positions(self, batch: Batch) -> Tensor:
-        """Average E over the pieces of each mention: (windows, mentions, hidden)."""
-        place = torch.arange(batch.pieces.shape[1], device=batch.pieces.device)
+    def positions(self, batch: Batch | PackedBatch) -> Tensor:
+        """Average E over the pieces of each mention: (windows, mentions, hidden), or packed (mentions, hidden)."""
+        place = torch.arange(batch.longest, device=batch.pieces.device)
         inside = (place >= batch.starts.unsqueeze(-1)) & (place < batch.ends.unsqueeze(-1))
         weight = self.position_embeddings.weight[: len(place)]
         average: Tensor = inside.to(weight.dtype) @ weight
@@ -263,8 +297,8 @@ class Transform(nn.Module):
 
     def __init__(self, config: Config) -> None:
         super().__init__()
-        self.dense = nn.Linear(config.hidden_size, config.entity_size)
-        self.LayerNorm = nn.LayerNorm(config.entity_size, config.layer_norm_eps)
+        self.dense = Linear(config.hidden_size, config.entity_size)
+        self.LayerNorm = LayerNorm(config.entity_size, config.layer_norm_eps)
         self.activation = ACTIVATIONS[config.hidden_act]()
 
     def forward(self, hidden: Tensor) -> Tensor:
@@ -287,13 +321,16 @@ class EntityHead(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class Static:
-    """What of some windows does not depend on their answers, made once by `Network.read`."""
+    """What of some windows does not depend on their answers, made once by `Network.read`.
+
+    Shapes are those of padded windows; packed ones have no first dimension.
+    """
 
     words: Tensor  # (windows, pieces, hidden): embedded words; empty where the words are in `past`
     start: Tensor | None  # (windows, mentions, hidden): placeholders' states under the first answer layer
     positions: Tensor  # (windows, mentions, hidden): averaged position embeddings
     past: tuple[KeysValues, ...]  # of the static rows, for each answer layer
-    seen: Tensor | None  # (windows, 1, 1, rows) bool: the rows an answer sees, answers included; None: all
+    attend: Attend  # how answers, behind the words or the static rows, see them and each other
 
     def select(self, windows: Tensor) -> Static:
         """Return the part of some windows."""
@@ -302,7 +339,7 @@ class Static:
             None if self.start is None else self.start[windows],
             self.positions[windows],
             tuple((keys[windows], values[windows]) for keys, values in self.past),
-            None if self.seen is None else self.seen[windows],
+            self.attend.select(windows),
         )
 
 
@@ -316,6 +353,7 @@ class Network(nn.Module):
         self.entity_embeddings = EntityEmbeddings(config)
         self.encoder = Encoder(config)
         self.entity_predictions = EntityHead(config)
+        self.precision = torch.float32  # of the rows; training on a GPU takes bf16
         self.static_passes = 0  # how often the static side was run through its layers; for tests and benchmarks
 
     def initialise(self, generator: torch.Generator) -> None:
@@ -329,48 +367,54 @@ class Network(nn.Module):
                 else:
                     parameter.normal_(0.0, 0.02, generator=generator)
 
-    def read(self, batch: Batch) -> Static:
+    def read(self, batch: Batch | PackedBatch) -> Static:
         """Compute all that does not depend on the answers."""
-        words = self.embeddings(batch.pieces)
+        words = self.embeddings(batch.pieces, batch.places).to(self.precision)
         positions = self.entity_embeddings.positions(batch)
         if self.config.words_see == "answers":
-            return Static(words, None, positions, (), _mask(batch.is_piece, batch.is_mention))
+            return Static(words, None, positions, (), batch.together())
         return self._read_with_placeholders(batch, words, positions)
 
-    def _read_with_placeholders(self, batch: Batch, words: Tensor, positions: Tensor) -> Static:
+    def _read_with_placeholders(self, batch: Batch | PackedBatch, words: Tensor, positions: Tensor) -> Static:
         self.static_passes += 1
-        placeholders = self.entity_embeddings(torch.full_like(batch.starts, MASK), positions)
-        rows = torch.cat((words, placeholders), 1)
-        mask = _mask(batch.is_piece, batch.is_mention)
+        placeholders = self._entities(torch.full_like(batch.starts, MASK), positions)
+        attend = batch.together()
+        rows = attend.join(words, placeholders)
         layers = self.encoder.layers
         first = len(layers) - (self.config.answer_layers or len(layers))
         start, past = None, []
         for index, layer in enumerate(layers):
             if index == first and first > 0:
-                start = rows[:, words.shape[1] :]
-            seen = layer.attention.keys_values(rows)
+                start = attend.second(rows, words)
+            if index == len(layers) - 1:  # of the last layer the answers see keys and values only
+                past.append(layer.attention.keys_values(rows))
+                break
+            query, seen = layer.attention.project(rows)
             if index >= first:
                 past.append(seen)
-            if index < len(layers) - 1:  # of the last layer the answers see keys and values only
-                rows = layer(rows, seen, mask)
-        seen_by_answers = None if mask is None else _mask(batch.is_piece, batch.is_mention, batch.is_mention)
-        return Static(words[:, :0], start, positions, tuple(past), seen_by_answers)
+            rows = layer(rows, query, seen, attend)
+        return Static(words[..., :0, :], start, positions, tuple(past), batch.answers())
 
     def answer(self, static: Static, entities: Tensor) -> Tensor:
         """Return h_e of every answer row (windows, mentions, hidden), given the entity or MASK each row holds."""
-        answers = self.entity_embeddings(entities, static.positions)
+        answers = self._entities(entities, static.positions)
         if static.start is not None:
             answers = answers + static.start
-        rows = torch.cat((static.words, answers), 1)
+        attend = static.attend
+        rows = attend.join(static.words, answers)
         layers = self.encoder.layers
         top = len(static.past) or len(layers)
         for index, layer in enumerate(layers[-top:]):
-            keys, values = layer.attention.keys_values(rows)
+            query, seen = layer.attention.project(rows)
             if static.past:
-                keys = torch.cat((static.past[index][0], keys), 2)
-                values = torch.cat((static.past[index][1], values), 2)
-            rows = layer(rows, (keys, values), static.seen)
-        return rows[:, static.words.shape[1] :]
+                keys, values = static.past[index]
+                seen = attend.join(keys, seen[0]), attend.join(values, seen[1])
+            rows = layer(rows, query, seen, attend)
+        return attend.second(rows, static.words)
+
+    def _entities(self, entities: Tensor, positions: Tensor) -> Tensor:
+        embedded: Tensor = self.entity_embeddings(entities, positions)
+        return embedded.to(self.precision)
 
     def candidate_rows(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Gather B* and b*_o of candidates (…, candidates): once for all steps."""
@@ -379,11 +423,5 @@ class Network(nn.Module):
     def score(self, hidden: Tensor, candidates: tuple[Tensor, Tensor]) -> Tensor:
         """Return B*·m_e + b*_o (equation 3) for every candidate."""
         weight, bias = candidates
-        logits: Tensor = (weight @ self.entity_predictions(hidden).unsqueeze(-1)).squeeze(-1) + bias
+        logits: Tensor = (weight @ self.entity_predictions(hidden.float()).unsqueeze(-1)).squeeze(-1) + bias
         return logits
-
-
-def _mask(*parts: Tensor) -> Tensor | None:
-    """Join masks of rows into one that attention takes; None, which is faster, where nothing is padding."""
-    mask = torch.cat(parts, 1)[:, None, None]
-    return None if bool(mask.all()) else mask

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-
-import orjson
 
 from deixis.artefacts import read_lines, write_aside
 from deixis.errors import InputError
@@ -61,7 +60,8 @@ class Vocabulary:
         """Write one JSON line `[title, count]` a row."""
         with write_aside(path) as file:
             for title, count in zip(self.titles, self.counts, strict=True):
-                file.write(orjson.dumps([title, count]) + b"\n")
+                line = json.dumps([title, count], ensure_ascii=False, separators=(",", ":"))
+                file.write(line.encode() + b"\n")
 
     @classmethod
     def load(cls, path: Path) -> Vocabulary:
@@ -69,7 +69,7 @@ class Vocabulary:
         rows: list[tuple[str, int]] = []
         for number, line in read_lines(path):
             try:
-                rows.append(_row(orjson.loads(line), len(rows)))
+                rows.append(_row(json.loads(line), len(rows)))
             except (ValueError, TypeError, KeyError, IndexError):
                 raise InputError(
                     f'{path}:{number} is neither [title, count] nor {{"id", "entities", "count"}} of LUKE, ids rising'
