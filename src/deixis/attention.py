@@ -68,7 +68,9 @@ class Packed:
         if first.shape[-2] == 0:
             return second
         # Rows lie one behind the other in memory, also those of keys (heads, rows, size), which are a view.
-        joined: Tensor = _Join.apply(first.movedim(-2, 0), second.movedim(-2, 0), self.first, self.behind)
+        joined: Tensor = _Join.apply(  # type: ignore[no-untyped-call]
+            first.movedim(-2, 0), second.movedim(-2, 0), self.first, self.behind
+        )
         return joined.movedim(0, -2)
 
     def second(self, rows: Tensor, first: Tensor) -> Tensor:
@@ -107,7 +109,10 @@ class Packed:
     def _by_window(self, query: Tensor, keys: Tensor, values: Tensor, dropout: float) -> Tensor:
         query_sizes, key_sizes = (part.offsets.diff().tolist() for part in (self.queries, self.keys))
         parts = zip(
-            query.split(query_sizes, 1), keys.split(key_sizes, 1), values.split(key_sizes, 1), strict=True
+            torch.split(query, query_sizes, 1),
+            torch.split(keys, key_sizes, 1),
+            torch.split(values, key_sizes, 1),
+            strict=True,
         )
         return torch.cat([F.scaled_dot_product_attention(*part, dropout_p=dropout) for part in parts], 1)
 

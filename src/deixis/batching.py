@@ -87,15 +87,12 @@ class PackedBatch:
         """Answers that see words, placeholders and each other."""
         return self.packed_answers
 
-    def tensors(self) -> tuple[Tensor, ...]:
-        """Return the tensors of the windows themselves."""
-        return self.pieces, self.places, self.starts, self.ends
-
     def to(self, device: torch.device | str) -> PackedBatch:
         """Return the batch on a device."""
-        moved = (tensor.to(device, non_blocking=True) for tensor in self.tensors())
-        layouts = (layout.to(device) for layout in (self.packed_together, self.packed_answers))
-        return PackedBatch(*moved, self.longest, self.windows, *layouts)
+        tensors = (self.pieces, self.places, self.starts, self.ends)
+        pieces, places, starts, ends = (tensor.to(device, non_blocking=True) for tensor in tensors)
+        together, answers = self.packed_together.to(device), self.packed_answers.to(device)
+        return PackedBatch(pieces, places, starts, ends, self.longest, self.windows, together, answers)
 
 
 def pack(pieces: Ints, piece_counts: Ints, spans: Ints, mention_counts: Ints) -> PackedBatch:
@@ -114,8 +111,16 @@ def pack(pieces: Ints, piece_counts: Ints, spans: Ints, mention_counts: Ints) ->
         Segments(_offsets(static + mention_counts), longest + 2 * most),
         *_interleaved(static, mention_counts),
     )
-    tensors = (torch.from_numpy(np.ascontiguousarray(array, np.int64)) for array in (pieces, places, starts, ends))
-    return PackedBatch(*tensors, longest, len(piece_counts), behind_words, behind_static)
+    return PackedBatch(
+        torch.from_numpy(pieces),
+        torch.from_numpy(places),
+        torch.from_numpy(np.ascontiguousarray(starts)),
+        torch.from_numpy(ends),
+        longest,
+        len(piece_counts),
+        behind_words,
+        behind_static,
+    )
 
 
 def _places(counts: Ints) -> Ints:

@@ -137,7 +137,7 @@ class Attention(nn.Module):
 
     def split(self, x: Tensor) -> Tensor:
         """(…, rows, hidden) → (…, heads, rows, hidden / heads)"""
-        return x.unflatten(-1, (self.heads, -1)).transpose(-3, -2)
+        return x.view(*x.shape[:-1], self.heads, -1).transpose(-3, -2)
 
     def keys_values(self, rows: Tensor) -> KeysValues:
         """Return what other rows see of these."""
@@ -245,7 +245,11 @@ class EntityTable(nn.Module):
 
     def whole(self) -> Tensor:
         """Return all of B, (entities, entity_size)."""
-        return self.weight if self.weight.dtype == torch.float32 else self(torch.arange(len(self.weight), device=self.weight.device))
+        return (
+            self.weight
+            if self.weight.dtype == torch.float32
+            else self(torch.arange(len(self.weight), device=self.weight.device))
+        )
 
     def quantised(self, precision: Literal["fp32", "fp16", "int8"]) -> EntityTable:
         """Return the table in another precision."""
@@ -366,6 +370,19 @@ class Network(nn.Module):
                     parameter.zero_()
                 else:
                     parameter.normal_(0.0, 0.02, generator=generator)
+
+    def set_dropout(self, hidden: float, attention: float | None = None) -> None:
+        """Set the dropout of training; that of attention is the same unless given."""
+        for module in self.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = hidden
+            elif isinstance(module, Attention):
+                module.dropout = hidden if attention is None else attention
+
+    def compile_layers(self) -> None:
+        """Compile what each layer does after its attention: there rows are many and steps small."""
+        for layer in self.encoder.layers:
+            layer.finish = torch.compile(layer.finish, dynamic=True)  # type: ignore[method-assign]
 
     def read(self, batch: Batch | PackedBatch) -> Static:
         """Compute all that does not depend on the answers."""

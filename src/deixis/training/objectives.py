@@ -1,0 +1,133 @@
+"""The two losses: over the whole vocabulary (paper equations 1 and 2), and over a mention's candidates (equation 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - the field's own name for it
+from torch import Tensor
+
+from deixis.model import Network
+from deixis.training.data import Pass
+from deixis.vocabulary import PAD
+
+__all__ = ["Outcome", "candidate_loss", "outcome", "vocabulary_loss"]
+
+CELLS = 1 << 26  # of logits in memory at once: 256 MiB in fp32
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a pass gave, summed over its targets."""
+
+    loss: Tensor  # () fp32
+    correct: Tensor  # () int64: targets whose entity had the highest score
+
+
+def outcome(network: Network, data: Pass, candidate_weight: float) -> Outcome:
+    """Predict the targets of a pass: h_e of the masked answers, then one loss or both."""
+    answers = network.answer(network.read(data.batch), data.entities)
+    states = network.entity_predictions(answers.index_select(0, data.targets).float())  # (targets, entity_size)
+    results: list[tuple[float, Outcome]] = []
+    if candidate_weight < 1:
+        results.append((1 - candidate_weight, vocabulary_loss(network, states, data.labels)))
+    if candidate_weight > 0:
+        if data.candidates is None:
+            raise ValueError("candidate_weight is above 0, but the pass has no candidates")
+        results.append((candidate_weight, candidate_loss(network, states, data.labels, data.candidates)))
+    loss = torch.stack([weight * result.loss for weight, result in results]).sum()
+    return Outcome(loss, results[0][1].correct)
+
+
+def vocabulary_loss(network: Network, states: Tensor, labels: Tensor) -> Outcome:
+    """Sum -log softmax(B·m_e + b_o) of the labels over all entities (equation 1)."""
+    table = network.entity_embeddings.entity_embeddings.whole()
+    loss, correct = _WholeSoftmax.apply(  # type: ignore[no-untyped-call]
+        states, table, network.entity_predictions.bias, labels, network.precision
+    )
+    return Outcome(loss, correct)
+
+
+def candidate_loss(network: Network, states: Tensor, labels: Tensor, candidates: Tensor) -> Outcome:
+    """Sum -log softmax(B*·m_e + b*_o) of the labels over their candidates (equation 3).
+
+    The label stands first; its own place among the candidates is crossed out, so that each entity counts once, and
+    a label that is not among its candidates has them as rivals all the same.
+    """
+    rows = torch.cat((labels.unsqueeze(-1), candidates), -1)  # (targets, 1 + candidates)
+    rivals = (candidates != PAD) & (candidates != labels.unsqueeze(-1))
+    exists = torch.cat((torch.ones_like(rivals[:, :1]), rivals), -1)
+    weight, bias = network.candidate_rows(rows)
+    logits = (weight @ states.unsqueeze(-1)).squeeze(-1) + bias
+    logits = logits.masked_fill(~exists, float("-inf"))
+    loss = F.cross_entropy(logits, torch.zeros_like(labels), reduction="sum")
+    # A tie is no success: the label would win it only by standing first.
+    correct = (logits[:, :1] > logits[:, 1:]).all(-1).sum()
+    return Outcome(loss, correct)
+
+
+class _WholeSoftmax(torch.autograd.Function):
+    """Cross-entropy over the whole vocabulary, exact, without ever holding (targets, entities) at once.
+
+    Forward goes over the vocabulary part by part and keeps a running log-sum-exp; backward computes each part's
+    logits again. Products are in the rows' precision with sums in fp32; everything else is in fp32.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, states: Tensor, table: Tensor, bias: Tensor, labels: Tensor, precision: torch.dtype
+    ) -> tuple[Tensor, Tensor]:
+        low = states.to(precision)
+        total = torch.full((len(states),), float("-inf"), device=states.device)  # log-sum-exp so far
+        best, at = total.clone(), torch.zeros_like(labels)
+        for part in _parts(len(states), len(table)):
+            logits = _product(low, table[part].to(precision).t()) + bias[part]  # (targets, part)
+            highest, place = logits.max(-1)
+            at = torch.where(highest > best, place + part.start, at)
+            best = torch.maximum(best, highest)
+            total = torch.logaddexp(total, torch.logsumexp(logits, -1))
+        given = (low.float() * table[labels].to(precision).float()).sum(-1) + bias[labels]
+        ctx.save_for_backward(low, table, bias, labels, total)
+        correct = (at == labels).sum()
+        ctx.mark_non_differentiable(correct)
+        return (total - given).sum(), correct
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, Tensor | None, None, None]:
+        low, table, bias, labels, total = ctx.saved_tensors
+        to_states = torch.zeros(low.shape, device=low.device)
+        to_table = torch.empty_like(table) if ctx.needs_input_grad[1] else None
+        to_bias = torch.empty_like(bias) if ctx.needs_input_grad[2] else None
+        target = torch.arange(len(labels), device=labels.device)
+        for part in _parts(len(low), len(table)):
+            rows = table[part].to(low.dtype)
+            # d loss / d logits = softmax - 1 at the label
+            error = (_product(low, rows.t()) + bias[part] - total.unsqueeze(-1)).exp_()
+            inside = (labels >= part.start) & (labels < part.stop)
+            error.index_put_(
+                (target, (labels - part.start).clamp(0, error.shape[1] - 1)), -inside.float(), accumulate=True
+            )
+            error *= grads[0]
+            narrow = error.to(low.dtype)
+            to_states += _product(narrow, rows)
+            if to_table is not None:
+                to_table[part] = _product(narrow.t(), low)
+            if to_bias is not None:
+                to_bias[part] = error.sum(0)
+        return to_states, to_table, to_bias, None, None
+
+
+def _parts(targets: int, entities: int) -> list[slice]:
+    size = max(1024, CELLS // max(targets, 1) // 1024 * 1024)
+    return [slice(first, min(first + size, entities)) for first in range(0, entities, size)]
+
+
+def _product(left: Tensor, right: Tensor) -> Tensor:
+    """Multiply, with sums and result in fp32 whatever the precision of the factors."""
+    if left.dtype == torch.float32:
+        return left @ right
+    if left.is_cuda:
+        return torch.mm(left, right, out_dtype=torch.float32)
+    return left.float() @ right.float()
