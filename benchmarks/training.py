@@ -178,8 +178,7 @@ def luke_inputs(made: Pass) -> tuple[dict[str, torch.Tensor], torch.Tensor, torc
     batch, where = made.batch, device()
     static = batch.packed_together.queries.offsets.diff().tolist()
     counts = batch.packed_answers.queries.offsets.diff().tolist()
-    pieces = torch.split(batch.pieces, [a - b for a, b in zip(static, counts, strict=True)])
-    pad = nn.utils.rnn.pad_sequence
+    pieces = list(torch.split(batch.pieces, [a - b for a, b in zip(static, counts, strict=True)]))
     place = torch.arange(MENTION_WIDTH)
     spans = torch.where(
         place < (batch.ends - batch.starts).unsqueeze(-1), batch.starts.unsqueeze(-1) + place, -1
@@ -187,14 +186,18 @@ def luke_inputs(made: Pass) -> tuple[dict[str, torch.Tensor], torch.Tensor, torc
     masked = torch.zeros(len(batch.starts), dtype=torch.bool)
     masked[made.targets] = True
     inputs = {
-        "input_ids": pad(pieces, batch_first=True),
-        "attention_mask": pad([torch.ones_like(x) for x in pieces], batch_first=True),
+        "input_ids": nn.utils.rnn.pad_sequence(pieces, batch_first=True),
+        "attention_mask": nn.utils.rnn.pad_sequence([torch.ones_like(x) for x in pieces], batch_first=True),
         "position_ids": torch.arange(max(map(len, pieces))).expand(len(pieces), -1),
-        "entity_ids": pad(torch.split(made.entities, counts), batch_first=True),
-        "entity_attention_mask": pad([torch.ones(n, dtype=torch.long) for n in counts], batch_first=True),
-        "entity_position_ids": pad(torch.split(spans, counts), batch_first=True, padding_value=-1),
+        "entity_ids": nn.utils.rnn.pad_sequence(list(torch.split(made.entities, counts)), batch_first=True),
+        "entity_attention_mask": nn.utils.rnn.pad_sequence(
+            [torch.ones(n, dtype=torch.long) for n in counts], batch_first=True
+        ),
+        "entity_position_ids": nn.utils.rnn.pad_sequence(
+            list(torch.split(spans, counts)), batch_first=True, padding_value=-1
+        ),
     }
-    at = pad(torch.split(masked, counts), batch_first=True)
+    at = nn.utils.rnn.pad_sequence(list(torch.split(masked, counts)), batch_first=True)
     return {name: x.to(where) for name, x in inputs.items()}, at.to(where), made.labels.to(where)
 
 
@@ -263,7 +266,7 @@ def measure(part: Part, loops: dict[str, Iterator[tuple[int, float]]]) -> list[L
 
 def report(name: str, part: Part, loops: list[Loop], highest: float, out: Path) -> None:
     """Print the table and write it as JSON."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for loop in loops:
         pieces = statistics.median(rate for rate, _ in loop.rounds)
         work = statistics.median(rate for _, rate in loop.rounds)

@@ -123,7 +123,7 @@ def test_packed_is_padded(settings: dict[str, Any]) -> None:
         network.zero_grad()
         hidden = network.answer(network.read(batch), given)
         hidden = hidden[padded.is_mention] if batch is padded else hidden
-        (hidden * torch.linspace(-1, 1, hidden.numel()).view_as(hidden)).sum().backward()
+        (hidden * torch.linspace(-1, 1, hidden.numel()).view_as(hidden)).sum().backward()  # type: ignore[no-untyped-call]
         results.append(hidden.detach())
         gradients.append({name: x.grad for name, x in network.named_parameters() if x.grad is not None})
     torch.testing.assert_close(results[0], results[1], atol=1e-5, rtol=0)
