@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -106,8 +107,8 @@ def calibration(judgements: Sequence[Judgement], bins: int = 10) -> Calibration:
     answered = [judgement for judgement in judgements if judgement.answer is not None]
     groups: list[list[Judgement]] = [[] for _ in range(bins)]
     for judgement in answered:
-        scaled = judgement.probability * bins
-        groups[min(bins - 1, max(0, int(scaled) - (scaled == int(scaled) and scaled > 0)))].append(judgement)
+        place = math.ceil(judgement.probability * bins) - 1
+        groups[min(bins - 1, max(0, place))].append(judgement)
     made = tuple(_reliability(place, bins, group) for place, group in enumerate(groups))
     gaps = sum(bin_.mentions * abs(bin_.confidence - bin_.accuracy) for bin_ in made)
     return Calibration(made, gaps / max(1, len(answered)), len(answered))

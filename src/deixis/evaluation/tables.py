@@ -81,7 +81,7 @@ def paper_tables(results: Sequence[SetResult]) -> list[Table]:
     """Return the paper's Table 1 (AIDA testb) and Table 2 (the five others), our rows above the paper's."""
     ours = {(result.name, result.candidates): result for result in results}
     for result in results:  # where a set was run with other candidates only, they stand in the column of KB+YAGO
-        if result.candidates != "ppr":
+        if result.candidates != "ppr" and result.runs:
             ours.setdefault((result.name, "kb+yago"), result)
     first = [("aida-b", "kb+yago"), ("aida-b", "ppr")]
     second = [(name, "kb+yago") for name in FIVE]
