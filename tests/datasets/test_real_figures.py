@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import random
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from deixis.datasets import open_dataset
+from deixis.datasets.dataset import Dataset
 from deixis.datasets.pprforned import PARTS
+from deixis.datasets.published import read_published
+from deixis.evaluation import describe
 from deixis.evaluation.plan import Plan, carry_out
 from deixis.evaluation.reporting import analyse
 
@@ -74,3 +79,37 @@ def figures(data: Path, model: Scripted, orders: tuple[str, ...], top: int | Non
     for run in record["runs"]:
         del run["seconds"]
     return record, [run.judgements for run in result.runs], analyse(result, None).to_record()
+
+
+def write_published(dataset: Dataset, folder: Path) -> None:
+    """Write MSNBC as the published folder has it: tokens one a line, candidates by falling prior."""
+    rows, lines = [], []
+    for document in dataset.documents:
+        lines += [f"-DOCSTART- ({document.id}", ""]
+        position = 0
+        for mention in document.mentions:
+            surface = document.surface(mention)
+            listed = [f"7,{1 / (k + 1):.3f},{c.entity}" for k, c in enumerate(mention.candidates or ())]
+            fields = [f"{document.id} x", f"{document.id} x", surface, "", "", "CANDIDATES", *(listed or ["EMPTYCAND"])]
+            rows.append("\t".join([*fields, "GT:", f"-1,7,{mention.entity}"]))
+            lines += re.findall(r"\w+|[^\w\s]", document.text[position : mention.start])
+            marked = enumerate(re.findall(r"\w+|[^\w\s]", surface))
+            lines += [f"{token}\t{'I' if k else 'B'}\t{surface}\tx\tx\t7" for k, token in marked]
+            position = mention.end
+        lines += re.findall(r"\w+|[^\w\s]", document.text[position:])
+    (folder / "wned-msnbc.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    (folder / "msnbc.conll").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def test_a_published_folder_of_real_size(benchmarks: Path, tmp_path: Path) -> None:
+    given = open_dataset(benchmarks, "msnbc", "kb+yago")
+    write_published(given, tmp_path)
+    read = read_published(tmp_path, "msnbc", coreference="none")
+    assert read.candidates == "KB+YAGO (published)"
+    told = [
+        [(m.entity, [c.entity for c in m.candidates or ()]) for d in dataset.documents for m in d.mentions]
+        for dataset in (given, read)
+    ]
+    assert told[0] == told[1]
+    assert describe(read.top(30))[0] == pytest.approx(0.986, abs=0.005)
+    assert describe(read.top(30))[1].tally.accuracy == pytest.approx(0.893, abs=0.005)
