@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,36 @@ class Vocabulary:
     def of(cls, titles: Iterable[str]) -> Vocabulary:
         """Make a vocabulary of the given titles, behind the special rows."""
         return cls([*SPECIAL, *titles])
+
+    @classmethod
+    def build(
+        cls,
+        counts: Mapping[str, int],
+        *,
+        min_count: int = 1,
+        include: Collection[str] = (),
+        limit: int | None = None,
+    ) -> Vocabulary:
+        """Choose the entities annotated at least `min_count` times and those of a white list.
+
+        Rows go by count, ties by title. The limit is on entities, without the special rows; those of the white list
+        are kept before any other.
+        """
+        wanted = {title: counts.get(title, 0) for title in include}
+        others = {title: count for title, count in counts.items() if count >= min_count and title not in wanted}
+        for special in SPECIAL:
+            wanted.pop(special, None)
+            others.pop(special, None)
+
+        def by_count(found: Mapping[str, int]) -> list[str]:
+            return sorted(found, key=lambda title: (-found[title], title))
+
+        if limit is not None and len(wanted) > limit:
+            raise InputError(f"the white list has {len(wanted)} entities and the limit is {limit}; raise the limit")
+        kept = by_count(others)[: None if limit is None else limit - len(wanted)]
+        chosen = wanted | {title: others[title] for title in kept}
+        titles = by_count(chosen)
+        return cls([*SPECIAL, *titles], [0] * len(SPECIAL) + [chosen[title] for title in titles])
 
     def __len__(self) -> int:
         return len(self.titles)

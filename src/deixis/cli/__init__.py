@@ -8,9 +8,12 @@ import sys
 import typer
 
 from deixis.cli.articles import articles
+from deixis.cli.candidates import candidates
 from deixis.cli.convert_luke import convert_luke
 from deixis.cli.disambiguate import disambiguate
 from deixis.cli.evaluate import evaluate
+from deixis.cli.vocabulary import vocabulary
+from deixis.cli.windows import windows
 from deixis.errors import DeixisError
 
 __all__ = ["app", "main"]
@@ -32,6 +35,9 @@ def _root() -> None:
 
 app.command()(disambiguate)
 app.command()(articles)
+app.command()(vocabulary)
+app.add_typer(candidates, name="candidates")
+app.command()(windows)
 app.command()(convert_luke)
 app.command()(evaluate)
 

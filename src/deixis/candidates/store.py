@@ -1,0 +1,191 @@
+"""The store: surfaces to entities with counts, mapped into memory from one folder.
+
+    titles.npy, titles-offsets.npy        the titles in alphabetical order, as UTF-8: an entity's number is its place
+    popularity.npy     (titles,) uint32   links to the entity with any surface
+    names.marisa       trie: keys of surfaces (surfaces.py) -> number
+    names-offsets.npy  (names + 1,)       into the three below; a name's entries are sorted by weight, ties by title
+    names-entities.npy (entries,) uint32
+    names-counts.npy   (entries,) float32 links with this surface to this entity, and the counts of imported lists
+    names-kinds.npy    (entries,) uint8   where the entry comes from, a sum of `Kind`s
+    parts.marisa, parts-offsets.npy, parts-entities.npy
+                                          beginnings and ends of titles, and initials (behind a "#"), to entities by
+                                          popularity: no names by themselves, tried with a document's help (names.py)
+
+Counts are kept and priors computed when asked, so stores can be merged. How often a surface occurs unlinked is not in
+here; it would be one more array beside `names-offsets`.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntFlag
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import marisa_trie
+import numpy as np
+
+from deixis.artefacts import MANIFEST, Manifest
+from deixis.candidates.surfaces import key, variants
+from deixis.documents import Candidate, Document
+from deixis.errors import ArtefactError
+
+__all__ = ["WEIGHTS", "CandidateStore", "Entry", "Kind"]
+
+CACHE = 1 << 15  # names whose candidates are kept: texts repeat theirs
+
+
+class Kind(IntFlag):
+    """Where an entry of the store comes from."""
+
+    LINK = 1  # a link text
+    TITLE = 2  # the title
+    SHORT = 4  # the title without its bracket or what follows its comma
+    REDIRECT = 8  # a page that leads there
+    ALIAS = 16  # a list of other names, or an abbreviation in the entity's description
+    DISAMBIGUATION = 32  # a page of meanings
+    LISTED = 64  # an imported candidate list
+
+
+# What a source is worth beside one link: titles are names that nobody needed to write down twice.
+_WORTH = {Kind.TITLE: 1.0, Kind.REDIRECT: 1.0, Kind.SHORT: 0.5, Kind.ALIAS: 0.5, Kind.DISAMBIGUATION: 0.25}
+WEIGHTS = tuple(sum(worth for kind, worth in _WORTH.items() if kinds & kind) for kinds in range(256))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One meaning of a name, as stored."""
+
+    entity: str
+    count: float
+    kind: Kind
+    weight: float  # the count, and what the sources are worth
+    popularity: int
+
+
+class CandidateStore:
+    """Surfaces to candidates; `lookup` for one surface, `candidates` for all mentions of a document."""
+
+    def __init__(self, folder: Path, manifest: Manifest, k: int) -> None:
+        self.folder, self.manifest, self.k = folder, manifest, k
+        self._names, self._parts = _trie(folder / "names.marisa"), _trie(folder / "parts.marisa")
+        # Slices of memoryviews cost a third of those of arrays, and look-ups are many and small.
+        self._titles, self._title_offsets = _view(folder / "titles.npy"), _view(folder / "titles-offsets.npy")
+        self._popularity = _view(folder / "popularity.npy")
+        self._name_offsets, self._name_entities = (
+            _view(folder / "names-offsets.npy"),
+            _view(folder / "names-entities.npy"),
+        )
+        self._counts, self._kinds = _view(folder / "names-counts.npy"), _view(folder / "names-kinds.npy")
+        self._part_offsets, self._part_entities = (
+            _view(folder / "parts-offsets.npy"),
+            _view(folder / "parts-entities.npy"),
+        )
+        self.named = lru_cache(CACHE)(self._named)
+
+    @classmethod
+    def open(cls, folder: Path, k: int = 30) -> CandidateStore:
+        """Map a store; `k` is the number of candidates a mention gets."""
+        return cls(folder, Manifest.load(folder / MANIFEST, "candidates"), k)
+
+    @property
+    def digest(self) -> str:
+        """The digest that what is made with this store records."""
+        return self.manifest.digest
+
+    def __len__(self) -> int:
+        """Return the number of names."""
+        return len(self._names)
+
+    def __contains__(self, surface: str) -> bool:
+        return key(surface) in self._names
+
+    def names(self) -> Iterator[str]:
+        """Yield the key of every name."""
+        yield from self._names.iterkeys()
+
+    def titles(self) -> Iterator[tuple[str, int]]:
+        """Yield every entity with its popularity, in alphabetical order."""
+        for number, popularity in enumerate(self._popularity):
+            yield self._title(number), popularity
+
+    def popularity(self, title: str) -> int | None:
+        """Return how often an entity is linked, None for an unknown one."""
+        number = bisect.bisect_left(range(len(self._popularity)), title, key=self._title)
+        known = number < len(self._popularity) and self._title(number) == title
+        return self._popularity[number] if known else None
+
+    def lookup(self, surface: str, k: int | None = None) -> tuple[Candidate, ...]:
+        """Return the k best candidates of a surface by itself: of its key, else of the first variant that has any."""
+        name = key(surface)
+        found = self.named(name, k or self.k)
+        if not found:
+            for variant in variants(name):
+                if found := self.named(variant, k or self.k):
+                    break
+        return found
+
+    def candidates(self, document: Document) -> list[tuple[Candidate, ...]]:
+        """Return the candidates of every mention, with the help of the whole document (names.py)."""
+        from deixis.candidates.names import resolve_names  # which asks a store
+
+        return resolve_names(self, document, self.k)
+
+    def _named(self, name: str, k: int) -> tuple[Candidate, ...]:
+        """Return the k best candidates stored under a key, with their priors p(e|m)."""
+        number = self._names.get(name)
+        if number is None:
+            return ()
+        start, end = self._name_offsets[number], self._name_offsets[number + 1]
+        if end - start == 1:
+            return (Candidate(self._title(self._name_entities[start]), 1.0),)
+        pairs = zip(self._counts[start:end], self._kinds[start:end], strict=True)
+        weights = [count + WEIGHTS[kind] for count, kind in pairs]
+        total = sum(weights)
+        entities = self._name_entities[start : min(end, start + k)]
+        title = self._title
+        return tuple(
+            Candidate(title(entity), weight / total) for entity, weight in zip(entities, weights, strict=False)
+        )
+
+    def parts(self, name: str) -> list[tuple[str, int]]:
+        """Return the titles that a key is a part of (or the initials of, behind a "#"), with their popularity."""
+        number = self._parts.get(name)
+        if number is None:
+            return []
+        entities = self._part_entities[self._part_offsets[number] : self._part_offsets[number + 1]]
+        return [(self._title(entity), self._popularity[entity]) for entity in entities]
+
+    def entries(self, name: str) -> Iterator[Entry]:
+        """Yield all that is stored under the key of a name."""
+        number = self._names.get(name)
+        if number is None:
+            return
+        for at in range(self._name_offsets[number], self._name_offsets[number + 1]):
+            entity, count, kinds = self._name_entities[at], self._counts[at], self._kinds[at]
+            yield Entry(self._title(entity), count, Kind(kinds), count + WEIGHTS[kinds], self._popularity[entity])
+
+    def _title(self, number: int) -> str:
+        return str(self._titles[self._title_offsets[number] : self._title_offsets[number + 1]], "utf-8")
+
+
+def _trie(path: Path) -> Any:
+    try:
+        return marisa_trie.Trie().mmap(str(path))
+    except (OSError, RuntimeError):
+        raise _damaged(path) from None
+
+
+def _view(path: Path) -> memoryview[Any]:
+    try:
+        return memoryview(np.load(path, mmap_mode="r", allow_pickle=False))
+    except (OSError, ValueError, EOFError):
+        raise _damaged(path) from None
+
+
+def _damaged(path: Path) -> ArtefactError:
+    what = "is damaged" if path.exists() else "is missing"
+    return ArtefactError(f"{path} {what}; copy the folder again or run `deixis candidates build`")

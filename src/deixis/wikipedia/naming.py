@@ -1,0 +1,105 @@
+"""Wikipedia's names into a candidate store: link texts, titles, redirects, aliases, descriptions, pages of meanings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from deixis.artefacts import Manifest, read_lines
+from deixis.candidates.building import StoreBuilder
+from deixis.errors import InputError
+from deixis.wikipedia.articles import Article, read_articles
+from deixis.wikipedia.counting import digests, gather_redirects
+
+__all__ = ["NameSources", "build_store"]
+
+Step = tuple[Path, Callable[[Path], None]]
+
+
+@dataclass(frozen=True, slots=True)
+class NameSources:
+    """The files that a store is built from."""
+
+    articles: Sequence[Path] = ()  # pages of Wikipedia
+    annotated: Sequence[Path] = ()  # article JSONL whose own titles are no entities: news, tables, your own text
+    redirects: Sequence[Path] = ()  # from<TAB>to
+    aliases: Sequence[Path] = ()  # alias<TAB>title
+    descriptions: Sequence[Path] = ()  # title<TAB>description
+
+
+def build_store(
+    sources: NameSources,
+    output: Path,
+    *,
+    report: Callable[[str], None] | None = None,
+    progress: Callable[[Iterable[Step]], Iterable[Step]] = iter,
+) -> Manifest:
+    """Write the store of all names found in the sources."""
+    parents = digests(
+        articles=sources.articles,
+        annotated=sources.annotated,
+        redirects=sources.redirects,
+        aliases=sources.aliases,
+        descriptions=sources.descriptions,
+    )
+    builder = StoreBuilder(gather_redirects(sources.articles, sources.redirects))
+    steps: list[Step] = [
+        *((path, lambda path: add_articles(builder, read_articles(path, report=report))) for path in sources.articles),
+        *(
+            (path, lambda path: add_annotated(builder, read_articles(path, report=report)))
+            for path in sources.annotated
+        ),
+        *((path, lambda path: add_aliases(builder, path)) for path in sources.aliases),
+        *((path, lambda path: add_descriptions(builder, path)) for path in sources.descriptions),
+    ]
+    for path, add in progress(steps):
+        add(path)
+    return builder.save(output, {}, parents)
+
+
+def add_articles(builder: StoreBuilder, articles: Iterable[Article]) -> None:
+    """Add the link texts of pages, their titles, and the meanings that pages of meanings list."""
+    links: Counter[tuple[str, str]] = Counter()
+    for article in articles:
+        if article.redirect is not None:
+            continue  # the builder has them all
+        builder.counts["articles"] += 1
+        builder.add_title(article.title)
+        links.update((article.surface(link), link.target) for link in article.links)
+        if article.disambiguation:
+            builder.add_meanings(article.title, sorted({link.target for link in article.links}))
+    for (surface, target), count in links.items():
+        builder.add_link(surface, target, count)
+
+
+def add_annotated(builder: StoreBuilder, articles: Iterable[Article]) -> None:
+    """Add the link texts alone."""
+    links: Counter[tuple[str, str]] = Counter()
+    for article in articles:
+        builder.counts["annotated texts"] += 1
+        links.update((article.surface(link), link.target) for link in article.links)
+    for (surface, target), count in links.items():
+        builder.add_link(surface, target, count)
+
+
+def add_aliases(builder: StoreBuilder, path: Path) -> None:
+    """Add other names of entities: lines alias<TAB>title."""
+    for alias, title in _pairs(path, "an alias, a tab and a title"):
+        builder.add_alias(alias, title)
+
+
+def add_descriptions(builder: StoreBuilder, path: Path) -> None:
+    """Add the titles, and the abbreviations in brackets, of lines title<TAB>description."""
+    for title, description in _pairs(path, "a title, a tab and a description"):
+        builder.add_description(title, description)
+
+
+def _pairs(path: Path, expected: str) -> Iterator[tuple[str, str]]:
+    for number, line in read_lines(path):
+        try:
+            first, second, *_ = line.decode().split("\t")
+        except ValueError:  # too few fields, or not UTF-8
+            raise InputError(f"{path}:{number} is not {expected}") from None
+        yield first, second
