@@ -11,8 +11,10 @@ import orjson
 import pytest
 from typer.testing import CliRunner
 
+from deixis.candidates.building import StoreBuilder
 from deixis.checkpoints import ModelFolder
 from deixis.cli import app
+from deixis.documents import Document, Mention
 from deixis.errors import DeixisError
 from deixis.vocabulary import SPECIAL, Vocabulary
 
@@ -144,3 +146,21 @@ def test_nothing_heavy_is_imported() -> None:
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_store_gives_the_candidates(tmp_path: Path) -> None:
+    builder = StoreBuilder()
+    builder.add_link("Paris", "Paris", 3)
+    builder.add_link("Paris", "Paris, Texas", 1)
+    builder.save(tmp_path / "store", {}, {})
+    golds = [(0, 5, "Paris"), (6, 11, "Old Texan Paris"), (12, 16, "Rome")]
+    document = Document("Paris Paris Rome", tuple(Mention(*gold) for gold in golds), "d")
+    (tmp_path / "d.jsonl").write_bytes(document.to_json() + b"\n")
+    (tmp_path / "r.tsv").write_text("Paris, Texas\tTexan Paris\nOld Texan Paris\tTexan Paris\n")
+    arguments = ("--data", tmp_path, "--set", tmp_path / "d.jsonl", "--candidates", tmp_path / "store", "--json")
+    (result,) = orjson.loads(run(*arguments, "--redirects", tmp_path / "r.tsv"))["results"]
+    assert result["candidate_recall"] == pytest.approx(2 / 3)  # the second by its redirects, Rome has no candidates
+    (baseline,) = result["runs"]
+    assert (baseline["with_candidates"], baseline["correct"]) == (2, 1)
+    with pytest.raises(DeixisError, match="nowhere: expected kb"):
+        run(*arguments[:4], "--candidates", tmp_path / "nowhere")

@@ -112,7 +112,7 @@ def evaluate(
         pairs=pairs,
         orders=tuple(order or ("local", "natural", "confidence")),
         settings=_settings(windows, commit, unknown, released) if model is not None else {},
-        stores=_stores(given, nlp),
+        stores=_stores(given, nlp, top or 30),
         top=top or 30,
         cut_ppr=top is not None,
         redirects=read_redirects(redirects) if redirects else {},
@@ -169,8 +169,9 @@ def _settings(windows: str, commit: str, unknown: str, released: bool) -> dict[s
     return settings | ({"centred_first": True, "without_candidates": "pad"} if released else {})
 
 
-def _stores(names: list[str], nlp: Disambiguator | None) -> dict[str, CandidateSource]:
+def _stores(names: list[str], nlp: Disambiguator | None, top: int) -> dict[str, CandidateSource]:
     """Open the stores among the candidates: the model's own, or folders."""
+    from deixis.candidates import CandidateStore
     from deixis.errors import InputError
     from deixis.evaluation.plan import LISTS
 
@@ -182,8 +183,10 @@ def _stores(names: list[str], nlp: Disambiguator | None) -> dict[str, CandidateS
             if nlp is None or nlp.candidates is None:
                 raise InputError("--candidates model needs a --model folder with a candidate store")
             stores[name] = nlp.candidates
+        elif Path(name).is_dir():
+            stores[name] = CandidateStore.open(Path(name), k=top)
         else:
-            raise InputError(f"--candidates {name}: expected kb+yago, ppr, model or given")
+            raise InputError(f"--candidates {name}: expected kb+yago, ppr, model, given or the folder of a store")
     return stores
 
 
