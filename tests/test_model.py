@@ -12,7 +12,7 @@ from deixis.attention import Padded
 from deixis.batching import Batch, make_batch
 from deixis.encoding import windows_of
 from deixis.errors import ArtefactError
-from deixis.model import Config, EntityTable, Layer, Network
+from deixis.model import Config, EntityTable, Layer
 from deixis.vocabulary import MASK
 from tests.reference import Luke
 from tests.worlds import make_document, make_network, make_tokenizer
@@ -41,13 +41,6 @@ def whole_pass(layer: Layer, rows: torch.Tensor, mask: torch.Tensor | None = Non
     return out
 
 
-def run_words(network: Network, pieces: torch.Tensor) -> torch.Tensor:
-    rows: torch.Tensor = network.embeddings(pieces)
-    for layer in network.encoder.layers:
-        rows = whole_pass(layer, rows)
-    return rows
-
-
 def test_without_entities_it_is_bert() -> None:
     network = make_network()
     shape = network.config
@@ -63,10 +56,10 @@ def test_without_entities_it_is_bert() -> None:
     ).eval()
     state = {name: x for name, x in network.state_dict().items() if name.startswith(("embeddings.", "encoder."))}
     bert.load_state_dict(state)
-    pieces = batch_of([1]).pieces
+    batch = words_only(batch_of([1]))
     with torch.no_grad():
-        theirs = bert(input_ids=pieces).last_hidden_state
-        torch.testing.assert_close(run_words(network, pieces), theirs, atol=TOLERANCE, rtol=0)
+        theirs = bert(input_ids=batch.pieces).last_hidden_state
+        torch.testing.assert_close(network.words(batch), theirs, atol=TOLERANCE, rtol=0)
 
 
 @pytest.mark.parametrize("entity_size", [32, 16])

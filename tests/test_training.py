@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,14 +12,18 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from deixis.batching import Batch, PackedBatch, make_batch
+from deixis.documents import Candidate, Document, Mention
 from deixis.encoding import Window
-from deixis.model import Network
-from deixis.training import Recipe, TrainingData, evaluate, train
+from deixis.errors import ArtefactError, InputError
+from deixis.model import EntityTable, Network
+from deixis.training import Diverged, Recipe, TrainingData, evaluate, read_recipe, train
 from deixis.training.data import Pass, Plan
+from deixis.training.descriptions import DescribedTable, describe_table, fold
 from deixis.training.masking import choose_masked
 from deixis.training.objectives import candidate_loss, outcome, vocabulary_loss
+from deixis.training.optimiser import Optimiser, freeze, rate_at
 from deixis.vocabulary import MASK, PAD, UNK
-from tests.worlds import ENTITIES, make_network, make_tokenizer
+from tests.worlds import ENTITIES, make_network, make_tokenizer, make_vocabulary
 
 SMALL = Recipe(batch=8, pieces_at_once=200, learning_rate=1e-3, dropout=0.0, decay="none", epochs=2)
 PATTERNS = [{"words_see": "answers"}, {"words_see": "placeholders"}, {"words_see": "placeholders", "answer_layers": 2}]
@@ -243,3 +249,172 @@ def test_a_small_world_is_learned() -> None:
     assert steps[-1].held_out.accuracy > 0.85  # two mentions of the same span cannot be told apart
     assert steps[-1].loss < steps[0].loss / 5
     assert evaluate(network, data, recipe) == steps[-1].held_out
+
+
+def test_averages_are_not_the_last_weights() -> None:
+    last, mean = make_network(), make_network()
+    for network, average in ((last, 0.0), (mean, 0.9)):
+        list(train(network, make_data(), SMALL.with_settings({"average": average})))
+    assert not torch.equal(last.entity_predictions.bias, mean.entity_predictions.bias)
+
+
+def test_no_number_stops_the_run() -> None:
+    network = make_network()
+    with torch.no_grad():
+        network.entity_predictions.bias[5] = float("nan")
+    with pytest.raises(Diverged, match="lower learning_rate"):
+        list(train(network, make_data(), SMALL))
+
+
+def test_a_rising_loss_stops_the_run() -> None:
+    with pytest.raises(Diverged, match="far above"):
+        list(train(make_network(), make_data(), SMALL.with_settings({"learning_rate": 50.0}), check_every=1))
+
+
+# Rates
+
+
+def test_schedule_rises_and_falls() -> None:
+    recipe = Recipe(warmup_steps=4, decay="linear")
+    rates = [rate_at(step, 14, recipe) for step in range(14)]
+    assert rates[:5] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
+    assert rates[-1] == pytest.approx(0.1)
+    assert rate_at(13, 14, Recipe(warmup_fraction=0.5, decay="none")) == 1.0
+    assert rate_at(0, 20, Recipe(warmup_fraction=0.1)) == pytest.approx(1 / 3)
+
+
+def test_groups_have_rates_and_decay_of_their_own() -> None:
+    network = make_network()
+    recipe = Recipe(learning_rate=1.0, encoder_rate=0.1, entity_rate=5.0, layer_decay=0.5)
+    optimiser = Optimiser(freeze(network, recipe), 3, 10, recipe)
+    found = {name: (group.rate, group.decay) for group in optimiser.groups for name in group.names}
+    assert found["encoder.layer.2.attention.self.query.weight"] == (0.1, 0.01)
+    assert found["encoder.layer.0.attention.self.query.bias"] == (0.025, 0.0)
+    assert found["embeddings.word_embeddings.weight"] == (0.0125, 0.01)
+    assert found["embeddings.LayerNorm.weight"] == (0.0125, 0.0)
+    assert found["entity_embeddings.entity_embeddings.weight"] == (5.0, 0.01)
+    assert found["entity_predictions.bias"] == (5.0, 0.0)
+    assert found["entity_predictions.transform.dense.weight"] == (1.0, 0.01)
+
+
+def test_bias_correction_can_be_left_out() -> None:
+    network = make_network()
+    recipe = Recipe(learning_rate=0.01, bias_correction=False, decay="none", clip=0.0)
+    optimiser = Optimiser(freeze(network, recipe), 3, 10, recipe)
+    weight = network.entity_predictions.transform.dense.weight
+    plain = weight.detach().clone()
+    first, second = torch.zeros_like(plain), torch.zeros_like(plain)
+    for step in range(3):
+        gradient = torch.randn(plain.shape, generator=torch.Generator().manual_seed(step))
+        weight.grad = gradient.clone()
+        optimiser.update(step)
+        first, second = 0.9 * first + 0.1 * gradient, 0.999 * second + 0.001 * gradient**2
+        plain = plain * (1 - 0.01 * 0.01) - 0.01 * first / (second.sqrt() + 1e-6)
+    torch.testing.assert_close(weight.detach(), plain, atol=1e-6, rtol=1e-5)
+
+
+# Recipes
+
+
+def test_presets_are_the_papers_tables() -> None:
+    shared = {
+        "hidden_layers": 24,
+        "hidden_size": 1024,
+        "attention_heads": 16,
+        "head_size": 64,
+        "activation": "gelu",
+        "max_words": 512,
+        "dropout": 0.1,
+        "weight_decay": 0.01,
+        "clip": 1.0,
+        "beta1": 0.9,
+        "beta2": 0.999,
+        "epsilon": 1e-6,
+    }
+    stages = {
+        "paper-stage1": {"batch": 2048, "learning_rate": 5e-4, "decay": "none", "warmup_steps": 1000, "epochs": 1},
+        "paper-stage2": {"batch": 2048, "learning_rate": 5e-5, "decay": "linear", "warmup_steps": 1000, "epochs": 6},
+        "paper-finetune": {"batch": 16, "learning_rate": 2e-5, "decay": "linear", "warmup_fraction": 0.1, "epochs": 2},
+    }
+    for name, own in stages.items():
+        recipe = read_recipe(name).to_json()
+        assert {field: recipe[field] for field in shared | own} == shared | own
+
+
+def test_fields_are_set_from_toml_and_text(tmp_path: Path) -> None:
+    file = tmp_path / "recipe.toml"
+    file.write_text('learning_rate = 1\nmask_rate_high = 0.9\ntrain = "new"\n')
+    recipe = read_recipe("paper-stage2", file, ["batch=64", "mask_rate_high=none", "bias_correction=false"])
+    assert (recipe.learning_rate, recipe.batch, recipe.mask_rate_high) == (1, 64, None)
+    assert (recipe.train, recipe.bias_correction) == ("new", False)
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("lerning_rate=1", "no field 'lerning_rate'"),
+        ("batch=many", "batch is 'many'; expected a whole number"),
+        ("batch=0", "batch is 0"),
+        ("train=some", "expected one of new, all"),
+        ("mask_rate=2", "mask_rate is 2"),
+        ("batch", "field=value"),
+    ],
+)
+def test_wrong_settings_are_refused(setting: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        read_recipe("paper-stage1", None, [setting])
+
+
+# Data from documents
+
+
+def test_documents_give_windows_without_golds_that_cannot_be_found() -> None:
+    def mention(start: int, gold: str, *titles: str) -> Mention:
+        return Mention(start, start + 5, gold, tuple(Candidate(title) for title in titles))
+
+    document = Document(
+        "messi world final rugby",
+        (
+            mention(0, "Entity 1", "Entity 2", "Entity 1"),
+            mention(6, "Entity 9", "Entity 3"),  # not among its candidates
+            mention(12, "Nowhere", "Nowhere", "Entity 4"),  # not in the vocabulary
+            mention(18, "Entity 5", "Entity 5"),
+        ),
+    )
+    data = TrainingData.of_documents([document], make_tokenizer(), make_vocabulary())
+    assert data.rows.tolist() == [4, 8]
+    assert data.spans.tolist() == [[0, 1], [3, 4]]
+    assert data.candidates is not None
+    assert data.candidates.tolist() == [[5, 4], [8, PAD]]
+
+
+def test_data_without_candidates_refuse_their_loss() -> None:
+    data = replace(make_data(), candidates=None)
+    with pytest.raises(InputError, match="candidate_weight"):
+        list(train(make_network(), data, SMALL.with_settings({"candidate_weight": 0.5})))
+
+
+# Rows from text
+
+
+def test_rows_from_text_are_trained_and_folded() -> None:
+    network = make_network()
+    vectors = np.random.default_rng(0).normal(size=(ENTITIES + 3, 8)).astype(np.float16)
+    vectors[10:] = 0
+    plain = network.entity_embeddings.entity_embeddings.weight.detach().clone()
+    describe_table(network, vectors, None)
+    assert torch.equal(network.entity_embeddings.entity_embeddings.whole(), plain)
+    list(train(network, make_data(), SMALL))
+    table = network.entity_embeddings.entity_embeddings
+    assert isinstance(table, DescribedTable)
+    assert float(table.projection.detach().abs().max()) > 0
+    rows = torch.tensor([4, 30])
+    apart = network.candidate_rows(rows)[0].detach()
+    fold(network)
+    assert type(network.entity_embeddings.entity_embeddings) is EntityTable
+    torch.testing.assert_close(network.candidate_rows(rows)[0].detach(), apart)
+
+
+def test_vectors_of_another_vocabulary_are_refused() -> None:
+    with pytest.raises(ArtefactError, match="make them again"):
+        describe_table(make_network(), np.zeros((5, 8), np.float16), None)

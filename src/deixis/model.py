@@ -379,10 +379,19 @@ class Network(nn.Module):
             elif isinstance(module, Attention):
                 module.dropout = hidden if attention is None else attention
 
-    def compile_layers(self) -> None:
-        """Compile what each layer does after its attention: there rows are many and steps small."""
+    def compile_layers(self, compiled: bool) -> None:
+        """Compile what each layer does after its attention, where small operations on many rows add up; or undo it."""
         for layer in self.encoder.layers:
-            layer.finish = torch.compile(layer.finish, dynamic=True)  # type: ignore[method-assign]
+            layer.__dict__.pop("finish", None)
+            if compiled:
+                layer.finish = torch.compile(layer.finish, dynamic=True)  # type: ignore[method-assign]
+
+    def words(self, batch: Batch | PackedBatch) -> Tensor:
+        """Return the last states of the words of windows without mentions: plain BERT."""
+        rows: Tensor = self.embeddings(batch.pieces, batch.places).to(self.precision)
+        for layer in self.encoder.layers:
+            rows = layer(rows, *layer.attention.project(rows), batch.together())
+        return rows
 
     def read(self, batch: Batch | PackedBatch) -> Static:
         """Compute all that does not depend on the answers."""

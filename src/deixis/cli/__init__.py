@@ -12,6 +12,8 @@ from deixis.cli.candidates import candidates
 from deixis.cli.convert_luke import convert_luke
 from deixis.cli.disambiguate import disambiguate
 from deixis.cli.evaluate import evaluate
+from deixis.cli.finetune import finetune
+from deixis.cli.pretrain import pretrain
 from deixis.cli.vocabulary import vocabulary
 from deixis.cli.windows import windows
 from deixis.errors import DeixisError
@@ -40,6 +42,8 @@ app.add_typer(candidates, name="candidates")
 app.command()(windows)
 app.command()(convert_luke)
 app.command()(evaluate)
+app.command()(pretrain)
+app.command()(finetune)
 
 
 def main() -> None:

@@ -109,8 +109,9 @@ class _Run:
         bf16 = recipe.precision == "bf16" or (recipe.precision == "auto" and on_gpu)
         network.precision = torch.bfloat16 if bf16 else torch.float32
         network.set_dropout(recipe.dropout, recipe.attention_dropout)
-        if recipe.compile == "on" or (recipe.compile == "auto" and on_gpu):
-            network.compile_layers()
+        network.compile_layers(recipe.compile == "on" or (recipe.compile == "auto" and on_gpu))
+        if on_gpu:
+            torch.set_float32_matmul_precision("high")  # the few products that stay in fp32 use the tensor cores too
         trained = freeze(network, recipe)
         self.optimiser = Optimiser(trained, network.config.num_hidden_layers, plan.steps, recipe)
         self.average = Average(trained, recipe.average) if recipe.average > 0 else None
@@ -179,7 +180,9 @@ class _Run:
         return step
 
     def close(self) -> None:
+        """Leave the network as inference takes it."""
         self.network.precision = torch.float32
+        self.network.compile_layers(False)
         self.network.eval()
 
 

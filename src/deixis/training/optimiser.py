@@ -17,6 +17,7 @@ __all__ = ["Average", "Optimiser", "freeze", "rate_at"]
 
 TABLE = "entity_embeddings.entity_embeddings."
 ENTITIES = (TABLE, "entity_predictions.bias")
+PROJECTION = TABLE + "projection"  # of descriptions, where the table has them: one matrix, not a row an entity
 LAYER = re.compile(r"encoder\.layer\.(\d+)\.")
 
 
@@ -69,7 +70,7 @@ def groups(names: Sequence[str], layers: int, recipe: Recipe) -> list[Group]:
 
 
 def _rate(name: str, layers: int, recipe: Recipe) -> float:
-    if name.startswith(ENTITIES):
+    if name.startswith(ENTITIES) and name != PROJECTION:
         return recipe.learning_rate if recipe.entity_rate is None else recipe.entity_rate
     if not from_bert(name):
         return recipe.learning_rate

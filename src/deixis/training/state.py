@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from deixis.artefacts import MANIFEST, Manifest, folder_aside
-from deixis.errors import ArtefactError
+from deixis.errors import ArtefactError, InputError
 from deixis.training.recipe import Recipe
 
 __all__ = ["Saved", "Saving"]
@@ -51,7 +51,13 @@ class Saving:
         """Write a checkpoint aside and rename it, then remove the oldest; a failure leaves the others whole."""
         parameters = {"recipe": recipe.to_json(), "step": step}
         with folder_aside(self.folder / f"step-{step:08}") as aside:
-            save_file({name: x.contiguous().cpu() for name, x in saved.tensors.items()}, aside / STATE)
+            try:
+                save_file({name: x.contiguous().cpu() for name, x in saved.tensors.items()}, aside / STATE)
+            except SafetensorError as error:  # its name for every failure to write
+                raise InputError(
+                    f"cannot write a checkpoint to {self.folder} ({error}); free space there and run again: it goes on "
+                    "from the last checkpoint"
+                ) from None
             Manifest("checkpoint", parameters, dict(self.parents)).save(aside / MANIFEST)
         for old in self._all()[: -self.keep]:
             shutil.rmtree(old, ignore_errors=True)

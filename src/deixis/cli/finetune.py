@@ -1,0 +1,46 @@
+"""`deixis finetune`: train a model on annotated documents with candidates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["finetune"]
+
+
+def finetune(
+    model: Annotated[Path, typer.Argument(help="The model folder to start from.")],
+    documents: Annotated[Path, typer.Argument(help="Document JSONL: every mention with its entity and candidates.")],
+    out: Annotated[Path, typer.Argument(help="The model folder to write; checkpoints go into OUT.run beside it.")],
+    held_out: Annotated[Path | None, typer.Option(help="Document JSONL, measured at the end of each epoch.")] = None,
+    recipe: Annotated[str, typer.Option(help="The recipe to start from.")] = "paper-finetune",
+    recipe_file: Annotated[Path | None, typer.Option(help="TOML with fields of the recipe to change.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="field=value of the recipe to change; several.")
+    ] = None,
+    table: Annotated[str, typer.Option(help="Precision of the entity table on disk: fp32, fp16, int8.")] = "fp32",
+    save_every: Annotated[
+        int | None, typer.Option(min=1, help="Steps between checkpoints; besides one at the end of each epoch.")
+    ] = None,
+    keep: Annotated[int, typer.Option(min=1, help="Checkpoints that stay.")] = 2,
+    device: Annotated[str | None, typer.Option(help="cpu or cuda; cuda where there is one if not given.")] = None,
+) -> None:
+    """Train a model to choose among candidates; mentions whose entity is not among them are left out.
+
+    deixis finetune model/ aida-train.jsonl tuned/
+
+    deixis finetune model/ mine.jsonl tuned/ --set epochs=5 --set learning_rate=1e-5
+    """
+    from deixis.checkpoints import check_precision
+    from deixis.training import processes, read_recipe
+    from deixis.training.runs import Output, Start
+    from deixis.training.runs import finetune as run
+
+    chosen = read_recipe(recipe, recipe_file, settings or [])
+    output = Output(out, check_precision(table), save_every, keep)
+    with processes(device) as group:
+        for _ in run(Start(model), documents, held_out, chosen, output, group):
+            pass
+    typer.echo(f"wrote {out}")

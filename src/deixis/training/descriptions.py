@@ -1,0 +1,167 @@
+"""Rows of B from text: B_e = E_e + W·x_e, where x_e is a frozen vector of what is written about the entity.
+
+Not in the paper. An entity that training saw rarely, or never, gets a row from its description; on export the sum is
+folded into one table, so that inference knows nothing of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812 - the field's own name for it
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from deixis.artefacts import read_lines, write_aside
+from deixis.batching import pack
+from deixis.checkpoints import network_from_bert
+from deixis.documents import normalise_title
+from deixis.encoding import Tokenizer
+from deixis.errors import ArtefactError, InputError
+from deixis.model import EntityTable, Network
+from deixis.vocabulary import SPECIAL, Vocabulary
+
+__all__ = ["DescribedTable", "describe", "describe_table", "fold", "load_vectors", "read_descriptions", "save_vectors"]
+
+Vectors = NDArray[np.float16]
+PIECES = 128  # of a description that are read
+AT_ONCE = 65_536  # pieces in one pass
+
+
+class DescribedTable(EntityTable):
+    """B while it is trained: E, and a projection W of vectors x that stay as they are."""
+
+    vectors: Tensor
+
+    def __init__(self, weight: Tensor, vectors: Tensor, projection: Tensor) -> None:
+        super().__init__(weight)
+        self.register_buffer("vectors", vectors, persistent=False)  # (entities, vector) fp16
+        self.projection = nn.Parameter(projection)  # (entity_size, vector)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Return rows (…) of B as (…, entity_size)."""
+        return F.embedding(rows, self.weight) + F.linear(self.vectors[rows].float(), self.projection)
+
+    def whole(self) -> Tensor:
+        """Return all of B, (entities, entity_size)."""
+        if not self.vectors.is_cuda:
+            return self.weight + F.linear(self.vectors.float(), self.projection)
+        # The product is as long as the vocabulary. In bf16, not fp16: gradients of rare entities would vanish there.
+        return self.weight + F.linear(self.vectors.bfloat16(), self.projection.bfloat16())
+
+
+def describe_table(network: Network, vectors: Vectors, generator: torch.Generator | None) -> None:
+    """Give a network rows from text; without a generator W starts at 0, so that B stays what it is."""
+    table = network.entity_embeddings.entity_embeddings
+    if len(vectors) != network.config.entities:
+        raise ArtefactError(
+            f"the descriptions have {len(vectors)} rows but the vocabulary {network.config.entities}; "
+            "make them again with this vocabulary"
+        )
+    projection = torch.zeros(network.config.entity_size, vectors.shape[1])
+    if generator is not None:
+        projection.normal_(0.0, 0.02, generator=generator)
+    given = torch.from_numpy(np.ascontiguousarray(vectors, np.float16))
+    network.entity_embeddings.entity_embeddings = DescribedTable(table.whole().detach(), given, projection)
+
+
+def fold(network: Network) -> None:
+    """Make one plain table of E and W·x, where the network has them apart."""
+    table = network.entity_embeddings.entity_embeddings
+    if isinstance(table, DescribedTable):
+        network.entity_embeddings.entity_embeddings = EntityTable(table.whole().detach())
+
+
+def read_descriptions(paths: Sequence[Path]) -> dict[str, str]:
+    """Read lines `title TAB description`, further fields ignored; the first of a title wins."""
+    found: dict[str, str] = {}
+    for path in paths:
+        for number, line in read_lines(path):
+            fields = line.decode("utf-8", "replace").split("\t")
+            if len(fields) < 2:
+                raise InputError(f"{path}:{number} has no tab; expected title TAB description")
+            found.setdefault(normalise_title(fields[0]), fields[1])
+    return found
+
+
+@torch.no_grad()
+def describe(
+    encoder: Path,
+    vocabulary: Vocabulary,
+    descriptions: dict[str, str],
+    device: torch.device,
+    *,
+    prefix: str = "",
+    titles_alone: bool = False,
+    centre: bool = False,
+) -> Vectors:
+    """Return x_e for every row: the mean of the encoder's states over "title: description", of length 1.
+
+    A row without a description is 0, unless `titles_alone` says to read the title. `prefix` is what the encoder
+    wants before a text (E5: "query: "). `centre` subtracts the mean of all vectors: encoders give all texts much
+    in common.
+    """
+    network = network_from_bert(encoder, len(SPECIAL), torch.Generator()).to(device).eval()
+    network.precision = torch.bfloat16 if device.type == "cuda" else torch.float32
+    tokenizer = Tokenizer.load(encoder)
+    texts = {}
+    for row, title in enumerate(vocabulary):
+        if row >= len(SPECIAL) and (title in descriptions or titles_alone):
+            texts[row] = f"{prefix}{title}: {descriptions[title]}" if title in descriptions else f"{prefix}{title}"
+    vectors = np.zeros((len(vocabulary), network.config.hidden_size), np.float32)
+    for rows, pieces in _grouped(tokenizer, texts):
+        vectors[rows] = F.normalize(_means(network, pieces, device), dim=-1).cpu().numpy()
+    if centre and texts:
+        vectors[list(texts)] -= vectors[list(texts)].mean(0)
+    return vectors.astype(np.float16)
+
+
+def _grouped(tokenizer: Tokenizer, texts: dict[int, str]) -> Iterator[tuple[list[int], list[NDArray[np.int64]]]]:
+    """Yield rows and their texts' pieces, as many as are read at once."""
+    rows, lists, size = list(texts), [], 0
+    begin = 0
+    for first in range(0, len(rows), 1024):
+        for encoding in tokenizer.encode_many([(texts[row], []) for row in rows[first : first + 1024]]):
+            pieces = np.concatenate(([tokenizer.cls], encoding.pieces[: PIECES - 2], [tokenizer.sep])).astype(np.int64)
+            lists.append(pieces)
+            size += len(pieces)
+            if size >= AT_ONCE:
+                yield rows[begin : begin + len(lists)], lists
+                begin, lists, size = begin + len(lists), [], 0
+    if lists:
+        yield rows[begin:], lists
+
+
+def _means(network: Network, lists: list[NDArray[np.int64]], device: torch.device) -> Tensor:
+    """Return the mean state (texts, hidden) of each text's pieces."""
+    counts = np.array([len(pieces) for pieces in lists])
+    none = np.zeros(len(lists), np.int64)
+    batch = pack(np.concatenate(lists), counts, np.zeros((0, 2), np.int64), none).to(device)
+    states = network.words(batch).float()
+    owner = torch.from_numpy(np.repeat(np.arange(len(lists)), counts)).to(device)
+    sums = torch.zeros(len(lists), states.shape[1], device=device).index_add_(0, owner, states)
+    return sums / torch.from_numpy(counts).to(device).unsqueeze(-1)
+
+
+def save_vectors(vectors: Vectors, path: Path) -> str:
+    """Write vectors as .npy; return their digest."""
+    with write_aside(path) as file:
+        np.save(file, vectors)
+    return hashlib.sha256(vectors.tobytes()).hexdigest()
+
+
+def load_vectors(path: Path) -> Vectors:
+    """Read vectors that `save_vectors` wrote."""
+    try:
+        vectors: Vectors = np.load(path, allow_pickle=False)
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist; expected vectors of descriptions (.npy)") from None
+    except (ValueError, OSError, EOFError) as error:
+        raise ArtefactError(f"{path} is no array of vectors: {error}") from None
+    if vectors.ndim != 2:
+        raise ArtefactError(f"{path} has the shape {vectors.shape}; expected (entities, size)")
+    return vectors
