@@ -162,3 +162,38 @@ def test_threads_may_share_one() -> None:
     for thread in threads:
         thread.join()
     assert [found[place] for place in range(12)] == expected
+
+
+def test_a_trace_shows_each_step_as_it_was_taken() -> None:
+    document = make_document(5, mentions=7)
+    for order in ("local", "natural", "confidence"):
+        plain = NLP.disambiguate(document, order=order)
+        traced = NLP.disambiguate(document, order=order, trace=True)
+        assert plain.trace is None and plain.items == traced.items and traced.trace is not None
+        assert sorted(place for step in traced.trace for place in step.decided) == list(range(7))
+        for step in traced.trace:
+            for place in step.decided:
+                assert traced[place].step == step.step
+                if place in step.open:  # asked of the network: the very probabilities it was decided by
+                    assert sorted(step.open[place]) == sorted(traced[place].alternatives)
+                else:
+                    assert len(traced[place].alternatives) == 1
+            later = {place for other in traced.trace if other.step >= step.step for place in other.decided}
+            assert set(step.open) <= later
+        assert [step.step for step in traced.trace] == list(range(1, 1 + (1 if order == "local" else 7)))
+
+
+def test_a_trace_of_a_long_document_keeps_what_counts() -> None:
+    document = make_document(3, words=900, mentions=12)
+    trace = NLP.disambiguate(document, trace=True).trace
+    assert trace is not None
+    assert sorted(place for step in trace for place in step.decided) == list(range(12))
+
+
+def test_a_step_as_json() -> None:
+    step = deixis.documents.Step(2, (1,), {1: (("Entity 1", 2 / 3), ("Entity 2", 1 / 3))})
+    lists = [{"mention": 1, "candidates": [["Entity 1", 0.666667], ["Entity 2", 0.333333]]}]
+    assert step.to_record() == {"step": 2, "decided": [1], "open": lists}
+    document = Document("messi")
+    assert document.to_record(Resolutions(document, (), trace=(step,)))["trace"] == [step.to_record()]
+    assert "trace" not in document.to_record(Resolutions(document, ()))

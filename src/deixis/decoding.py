@@ -11,6 +11,7 @@ batch when the last of their mentions that counts is decided.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -22,7 +23,7 @@ from deixis.errors import InputError
 from deixis.model import Network, Static
 from deixis.vocabulary import PAD
 
-__all__ = ["Commit", "Decisions", "Order", "Question", "check_order", "decode", "parse_commit"]
+__all__ = ["Commit", "Decisions", "Observer", "Order", "Question", "check_order", "decode", "parse_commit"]
 
 Order = Literal["local", "natural", "confidence"]
 Commit = Literal["one"] | float
@@ -56,6 +57,11 @@ class Decisions:
     passes: Tensor  # (windows,) passes of the answer rows
 
 
+# Told of every pass: the windows that run (windows,) as places in the batch, the step that the pass leads to
+# (windows,), the mentions still open (windows, mentions), their probabilities (windows, mentions, candidates).
+Observer = Callable[[Tensor, Tensor, Tensor, Tensor], None]
+
+
 @dataclass(frozen=True, slots=True)
 class _State:
     """The windows that still run; all tensors share the first dimension."""
@@ -81,11 +87,18 @@ class _State:
 
 
 @torch.inference_mode()
-def decode(network: Network, batch: Batch, question: Question, order: Order, commit: Commit = "one") -> Decisions:
+def decode(
+    network: Network,
+    batch: Batch,
+    question: Question,
+    order: Order,
+    commit: Commit = "one",
+    observe: Observer | None = None,
+) -> Decisions:
     """Decide every mention that has a candidate.
 
     `commit="one"` is Algorithm 1; with a number, confidence order also commits every answer of at least that
-    probability in the same step.
+    probability in the same step. `observe` is told of every pass.
     """
     check_order(order, commit)
     threshold = 2.0 if commit == "one" else float(commit)
@@ -102,6 +115,8 @@ def decode(network: Network, batch: Batch, question: Question, order: Order, com
         if not len(state.window):
             break
         probabilities = _probabilities(network, state)
+        if observe is not None:
+            observe(state.window, state.step + 1, state.open, probabilities)
         if order == "local":
             chosen = state.open
         else:

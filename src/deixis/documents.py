@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from deixis.errors import InputError
 
-__all__ = ["Candidate", "Document", "Mention", "Resolution", "Resolutions", "normalise_title"]
+__all__ = ["Candidate", "Document", "Mention", "Resolution", "Resolutions", "Step", "normalise_title"]
 
 
 def normalise_title(title: str) -> str:
@@ -96,6 +96,8 @@ class Document:
         if resolutions is not None:
             for mention, resolution in zip(record["mentions"], resolutions, strict=True):
                 mention.update(resolution.to_record())
+            if resolutions.trace is not None:
+                record["trace"] = [step.to_record() for step in resolutions.trace]
         return record | dict(self.extra)
 
     def to_json(self, resolutions: Resolutions | None = None) -> bytes:
@@ -144,12 +146,34 @@ class Resolution:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """One step of inference as it was taken.
+
+    `open` has the candidates of every mention that was undecided before the step, given all that was decided
+    earlier; it is empty where mentions of one candidate were decided without asking the network.
+    """
+
+    step: int
+    decided: tuple[int, ...]  # places of mentions
+    open: Mapping[int, tuple[tuple[str, float], ...]] = field(default_factory=dict)  # place -> (title, probability)
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the JSON object of the step; probabilities to six places, as there are many."""
+        lists = [
+            {"mention": place, "candidates": [[title, round(chance, 6)] for title, chance in candidates]}
+            for place, candidates in self.open.items()
+        ]
+        return {"step": self.step, "decided": list(self.decided), "open": lists}
+
+
+@dataclass(frozen=True, slots=True)
 class Resolutions(Sequence[Resolution]):
     """The resolutions of a document, one a mention, in the order of its mentions."""
 
     document: Document
     items: tuple[Resolution, ...]
     passes: int = 0  # of the network over the document's windows
+    trace: tuple[Step, ...] | None = None  # the steps as they were taken, where they were asked for
 
     @overload
     def __getitem__(self, index: int) -> Resolution: ...

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from deixis.batching import batches_by_length, make_batch
 from deixis.candidates import CandidateSource
 from deixis.checkpoints import ModelFolder
-from deixis.decoding import Commit, Decisions, Order, Question, check_order, decode
-from deixis.documents import Candidate, Document, Resolution, Resolutions
+from deixis.decoding import Commit, Decisions, Observer, Order, Question, check_order, decode
+from deixis.documents import Candidate, Document, Resolution, Resolutions, Step
 from deixis.encoding import SPLITTINGS, Splitting, Tokenizer, Window, windows_of
 from deixis.errors import InputError
 from deixis.model import Network
@@ -26,6 +26,7 @@ from deixis.vocabulary import MASK, PAD, UNK, Vocabulary
 __all__ = ["Disambiguator", "Settings", "Unknown"]
 
 Unknown = Literal["skip", "shared", "zero"]
+Chances = tuple[tuple[str, float], ...]  # titles and probabilities
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class Settings:
     top: int | None = 30
     centred_first: bool = False  # natural order decides the centred mention first, as the released code does
     without_candidates: Literal["mask", "pad"] = "mask"  # what such a mention is to the others; "pad": released code
+    trace: bool = False  # keep every step's probabilities in `Resolutions.trace`
 
     def __post_init__(self) -> None:
         check_order(self.order, self.commit)
@@ -68,6 +70,7 @@ class _Pending:
     windows_left: int = 0
     passes: int = 0
     read: bool = False  # all of its windows are known
+    trace: dict[int, dict[int, Chances]] | None = None  # step -> open mention -> its candidates
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +158,7 @@ class Disambiguator:
             None if option.rows else _without_network(document, place, lists[place], missing)
             for place, option in enumerate(options)
         ]
-        return _Pending(document, options, resolutions)
+        return _Pending(document, options, resolutions, trace={} if settings.trace else None)
 
     def _candidates(self, document: Document) -> list[tuple[Candidate, ...]]:
         if all(mention.candidates is not None for mention in document.mentions):
@@ -182,7 +185,8 @@ class Disambiguator:
     def _decide(self, tasks: list[_Task], settings: Settings) -> None:
         batch = make_batch([task.window for task in tasks], self.tokenizer.pad).to(self.device)
         question = _question(tasks, settings).to(self.device)
-        decisions = decode(self.network, batch, question, settings.order, settings.commit)
+        observe = _tracing(tasks) if settings.trace else None
+        decisions = decode(self.network, batch, question, settings.order, settings.commit, observe)
         for index, task in enumerate(tasks):
             task.pending.windows_left -= 1
             task.pending.passes += int(decisions.passes[index])
@@ -278,9 +282,38 @@ def _resolution(pending: _Pending, place: int, decisions: Decisions, index: int,
     )
 
 
+def _tracing(tasks: list[_Task]) -> Observer:
+    """Return what notes the probabilities of every pass in the documents of the tasks."""
+
+    def observe(windows: torch.Tensor, steps: torch.Tensor, is_open: torch.Tensor, probabilities: torch.Tensor) -> None:
+        rows = zip(windows.tolist(), steps.tolist(), is_open.tolist(), probabilities.cpu(), strict=True)
+        for window, step, opened, chances in rows:
+            pending, places = tasks[window].pending, tasks[window].window.mentions
+            for place in _counting(tasks[window].window):
+                if opened[place] and pending.trace is not None:
+                    mention = int(places[place])
+                    titles = pending.options[mention].titles
+                    noted = tuple(zip(titles, chances[place, : len(titles)].tolist(), strict=True))
+                    pending.trace.setdefault(step, {})[mention] = noted
+
+    return observe
+
+
 def _finish(pending: _Pending) -> Resolutions:
-    items = (
+    items = tuple(
         resolution or _unresolved(pending.document, place, "longer than a window")
         for place, resolution in enumerate(pending.resolutions)
     )
-    return Resolutions(pending.document, tuple(items), pending.passes)
+    return Resolutions(pending.document, items, pending.passes, _trace(pending, items))
+
+
+def _trace(pending: _Pending, items: tuple[Resolution, ...]) -> tuple[Step, ...] | None:
+    """Join what was noted of each step with what was decided in it."""
+    if pending.trace is None:
+        return None
+    decided: dict[int, list[int]] = {}
+    for place, resolution in enumerate(items):
+        if resolution.entity is not None:
+            decided.setdefault(resolution.step, []).append(place)
+    steps = sorted(decided.keys() | pending.trace.keys())
+    return tuple(Step(step, tuple(decided.get(step, ())), pending.trace.get(step, {})) for step in steps)
