@@ -334,12 +334,6 @@ def speed(path: Path, work: Path, runs: int) -> None:
     dump = work / "rewritten.xml.bz2"
     work.mkdir(parents=True, exist_ok=True)
     pages = rewrite(path, dump)
-    expected: dict[str, list[Found]] = {}
-    (opened,) = dumps_of([dump])
-    for page in articles_of(opened):
-        expected[page.title] = [found for found in reference(page, opened.site) if found.place != "reference"]
-    wanted = sum(map(len, expected.values()))
-    print(f"{pages:,} pages, {len(expected):,} articles, {wanted:,} links to articles outside templates, tables, refs")
     scripts = {name: install(name, work) for name in PEERS}
     ours: list[object] = [sys.executable, "-m", "deixis.cli", "articles", dump, "-o", "articles.jsonl.zst", "--workers"]
     commands: dict[str, list[object]] = {"deixis 1 worker": [*ours, 1], f"deixis {os.cpu_count()} workers": ours[:-1]}
@@ -348,7 +342,8 @@ def speed(path: Path, work: Path, runs: int) -> None:
     if (found := scripts["wikiextractor"]) is not None:
         options = ["--json", "-l", "-q", "--no-templates", "--processes", 1, "-o", "out"]
         commands["wikiextractor"] = [found / "wikiextractor", *options, dump]
-    taken: dict[str, list[Run]] = {name: [] for name in commands}
+    taken: dict[str, list[Run]] = {name: [] for name in commands}  # first, while this process is small: a child's
+    # peak memory begins at its parent's
     for _ in range(runs):
         for name, command in commands.items():
             folder = work / "runs" / name
@@ -356,6 +351,12 @@ def speed(path: Path, work: Path, runs: int) -> None:
             folder.mkdir(parents=True)
             if (run := timed(command, folder)) is not None:
                 taken[name].append(run)
+    expected: dict[str, list[Found]] = {}
+    (opened,) = dumps_of([dump])
+    for page in articles_of(opened):
+        expected[page.title] = [found for found in reference(page, opened.site) if found.place != "reference"]
+    wanted = sum(map(len, expected.values()))
+    print(f"{pages:,} pages, {len(expected):,} articles, {wanted:,} links to articles outside templates, tables, refs")
     print(f"{runs} interleaved runs on {os.cpu_count()} cores, Python {platform.python_version()}; medians")
     print(f"{'':20}{'wall s':>8}{'CPU s':>8}{'pages/s':>9}{'pages/CPU s':>13}{'MB':>7}{'links':>10}{'recall':>9}")
     for name, done in taken.items():

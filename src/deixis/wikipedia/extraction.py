@@ -153,7 +153,7 @@ def _make_part(task: tuple[int, Chunk, Path, int]) -> tuple[int, int]:
     facts.counts = {group: dict(sorted(counter.items())) for group, counter in counts.items()}
     with write_aside(path) as file:
         content = b"\n".join([orjson.dumps([facts.counts, facts.redirects, facts.cuts]), *lines, b""])
-        file.write(zstandard.ZstdCompressor(level=1).compress(content))
+        file.write(zstandard.ZstdCompressor(level=-1).compress(content))  # read once, soon
     return position, found
 
 

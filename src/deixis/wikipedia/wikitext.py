@@ -248,6 +248,7 @@ def _cut_pairs(source: str, marks: re.Pattern[str], opens: Callable[[re.Match[st
 
 # --- Links that are not part of the sentence: files, categories, other languages -----------------------------------
 
+_ASIDE = frozenset({"category", "language", "file"})
 _PREFIXED = re.compile(r"\[\[[ _]*+([^\[\]|:\n]{1,60}+):")
 _REST = re.compile(r"[^\[\]\n]*+\]\]")
 _BRACKETS = re.compile(r"\[\[|\]\]")
@@ -264,38 +265,52 @@ def _cut_asides(source: str, site: Site, passed_over: Counter[str], depth: int =
     if depth > 3:  # files in captions of files in captions: no page has that, and it would cost depth × length
         return ""
     spans: list[tuple[int, int]] = []
-    captions: list[tuple[int, str]] = []  # (start of the span, caption)
-    ends: dict[int, int] | None = None
+    captions: dict[int, str] = {}  # by the start of the span
+    ends = _BracketEnds(source)
     for match in _PREFIXED.finditer(source):
         kind = site.target(match[1] + ":x").kind
-        if kind not in ("file", "category", "language"):
+        if kind not in _ASIDE or (spans and match.start() < spans[-1][1]):  # inside a caption: read there
             continue
-        if kind != "file":
+        if kind == "file":
+            end = ends.of(match.start())
+        else:
             closed = _REST.match(source, match.end())
             end = None if closed is None else closed.end()
-        else:
-            if ends is None:
-                ends = _bracket_ends(source)
-            end = ends.get(match.start())
-        if end is None or (spans and match.start() < spans[-1][1]):  # unclosed, or inside a caption: read there
+        if end is None:
             continue
         passed_over[kind] += 1
         spans.append((match.start(), end))
         if kind == "file" and (caption := _caption(source[match.end() : end - 2])):
-            captions.append((match.start(), _cut_asides(caption, site, passed_over, depth + 1)))
-    return _moved(source, spans, dict(captions)) if spans else source
+            captions[match.start()] = _cut_asides(caption, site, passed_over, depth + 1)
+    return _moved(source, spans, captions) if spans else source
 
 
-def _bracket_ends(source: str) -> dict[int, int]:
-    """Return where each `[[` that is closed ends, links within links considered."""
-    ends: dict[int, int] = {}
-    starts: list[int] = []
-    for match in _BRACKETS.finditer(source):
-        if match[0] == "[[":
-            starts.append(match.start())
-        elif starts:
-            ends[starts.pop()] = match.end()
-    return ends
+class _BracketEnds:
+    """Finds where a `[[` is closed, links within links considered, in time linear in the page for all of them."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._ends: dict[int, int] | None = None
+
+    def of(self, start: int) -> int | None:
+        if self._ends is None:
+            depth = 0
+            for match in _BRACKETS.finditer(self._source, start):
+                depth += 1 if match[0] == "[[" else -1
+                if depth == 0:
+                    return match.end()
+            self._ends = self._all()  # it is not closed: the next search must not run to the end of the page again
+        return self._ends.get(start)
+
+    def _all(self) -> dict[int, int]:
+        ends: dict[int, int] = {}
+        starts: list[int] = []
+        for match in _BRACKETS.finditer(self._source):
+            if match[0] == "[[":
+                starts.append(match.start())
+            elif starts:
+                ends[starts.pop()] = match.end()
+        return ends
 
 
 def _caption(parameters: str) -> str:
@@ -334,7 +349,7 @@ def _moved(source: str, spans: list[tuple[int, int]], captions: dict[int, str]) 
         if start in captions:
             waiting.append(captions[start])
         position = end
-    return "".join([*pieces, *("\n" + caption for caption in waiting)])
+    return "".join([*pieces, *("\n\n" + caption for caption in waiting)])
 
 
 # --- Marks within lines -------------------------------------------------------------------------------------------
@@ -495,13 +510,12 @@ def _shown(raw: str, label: str | None, kind: Kind) -> str:
 
 
 _COLON = frozenset({":", " "})
-_ASIDE = frozenset({"category", "language", "file"})
 
 
 # --- Whole pages --------------------------------------------------------------------------------------------------
 
 _DISAMBIGUATION = re.compile(
-    r"\{\{\s*(?:(?:template|[^\W\d_]+)\s*:\s*)?(?:"
+    r"\{\{\s*(?:template:|msg:)?(?:"
     r"(?:[\w -]*[ -]|tla|4la|3la)?disambig(?:uation)?"
     r"(?:[ -](?:page|cleanup|cleaned|geo|name|human|surname|ship|school)[\w -]*)?"
     r"|dab|geodis|hndis|hndisambig|[2-5](?:cc|la|lc)|lnd|numberdis|roaddis|mathdab|schooldis|shipindex|disamb|"
