@@ -21,7 +21,7 @@ from deixis.errors import InputError
 
 __all__ = ["StoreBuilder"]
 
-MAX_PARTS = 128  # titles kept for a part of a name: the most popular ones
+MAX_PARTS = 64  # titles kept for a part of a name, the most popular; recall on AIDA is the same with 128
 MAX_TITLE_WORDS = 8  # longer titles are lists and treaties that nobody shortens by a few words
 MAX_PART_WORDS = 4
 
@@ -155,8 +155,9 @@ class StoreBuilder:
         for number, count in self._popularity.items():
             popularity[places[number]] = count
         encoded = [title.encode() for title in ordered]
+        with write_aside(folder / "titles.bin") as file:
+            file.writelines(encoded)
         return {
-            "titles": np.frombuffer(b"".join(encoded), np.uint8),
             "titles-offsets": np.cumsum([0, *map(len, encoded)]).astype(np.uint32),
             "popularity": popularity,
             **self._name_arrays(places, folder / "names.marisa"),

@@ -1,6 +1,6 @@
 """The store: surfaces to entities with counts, mapped into memory from one folder.
 
-    titles.npy, titles-offsets.npy        the titles in alphabetical order, as UTF-8: an entity's number is its place
+    titles.bin, titles-offsets.npy        the titles in alphabetical order, as UTF-8: an entity's number is its place
     popularity.npy     (titles,) uint32   links to the entity with any surface
     names.marisa       trie: keys of surfaces (surfaces.py) -> number
     names-offsets.npy  (names + 1,)       into the three below; a name's entries are sorted by weight, ties by title
@@ -18,6 +18,7 @@ here; it would be one more array beside `names-offsets`.
 from __future__ import annotations
 
 import bisect
+import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntFlag
@@ -73,7 +74,7 @@ class CandidateStore:
         self.folder, self.manifest, self.k = folder, manifest, k
         self._names, self._parts = _trie(folder / "names.marisa"), _trie(folder / "parts.marisa")
         # Slices of memoryviews cost a third of those of arrays, and look-ups are many and small.
-        self._titles, self._title_offsets = _view(folder / "titles.npy"), _view(folder / "titles-offsets.npy")
+        self._titles, self._title_offsets = _mapped(folder / "titles.bin"), _view(folder / "titles-offsets.npy")
         self._popularity = _view(folder / "popularity.npy")
         self._name_offsets, self._name_entities = (
             _view(folder / "names-offsets.npy"),
@@ -134,6 +135,10 @@ class CandidateStore:
 
         return resolve_names(self, document, self.k)
 
+    def forget(self) -> None:
+        """Empty the cache of names asked before."""
+        self.named.cache_clear()
+
     def _named(self, name: str, k: int) -> tuple[Candidate, ...]:
         """Return the k best candidates stored under a key, with their priors p(e|m)."""
         number = self._names.get(name)
@@ -142,14 +147,11 @@ class CandidateStore:
         start, end = self._name_offsets[number], self._name_offsets[number + 1]
         if end - start == 1:
             return (Candidate(self._title(self._name_entities[start]), 1.0),)
-        pairs = zip(self._counts[start:end], self._kinds[start:end], strict=True)
-        weights = [count + WEIGHTS[kind] for count, kind in pairs]
-        total = sum(weights)
-        entities = self._name_entities[start : min(end, start + k)]
-        title = self._title
-        return tuple(
-            Candidate(title(entity), weight / total) for entity, weight in zip(entities, weights, strict=False)
-        )
+        weight = WEIGHTS
+        weights = [n + weight[kind] for n, kind in zip(self._counts[start:end], self._kinds[start:end], strict=True)]
+        total, title = sum(weights), self._title
+        entities = self._name_entities[start : start + k if end - start > k else end].tolist()
+        return tuple([Candidate(title(one), n / total) for one, n in zip(entities, weights, strict=False)])
 
     def parts(self, name: str) -> list[tuple[str, int]]:
         """Return the titles that a key is a part of (or the initials of, behind a "#"), with their popularity."""
@@ -169,13 +171,21 @@ class CandidateStore:
             yield Entry(self._title(entity), count, Kind(kinds), count + WEIGHTS[kinds], self._popularity[entity])
 
     def _title(self, number: int) -> str:
-        return str(self._titles[self._title_offsets[number] : self._title_offsets[number + 1]], "utf-8")
+        return self._titles[self._title_offsets[number] : self._title_offsets[number + 1]].decode()
 
 
 def _trie(path: Path) -> Any:
     try:
         return marisa_trie.Trie().mmap(str(path))
     except (OSError, RuntimeError):
+        raise _damaged(path) from None
+
+
+def _mapped(path: Path) -> mmap.mmap:
+    try:
+        with path.open("rb") as file:
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError):
         raise _damaged(path) from None
 
 

@@ -93,11 +93,16 @@ _KINDS = _set(
 _YOUNGER = _set("jr sr ii iii iv")
 
 
-def variants(name: str) -> list[str]:
+@lru_cache(1 << 15)
+def variants(name: str) -> tuple[str, ...]:
     """Return other keys that a key may be stored under, likelier first; the key itself is not among them."""
-    found = dict.fromkeys(variant for rule in _RULES for variant in rule(name.split()) if variant)
+    words = name.split()
+    found: dict[str, None] = {}
+    for rule in _RULES:
+        found.update(dict.fromkeys(rule(words)))
     found.pop(name, None)
-    return list(found)
+    found.pop("", None)
+    return tuple(found)
 
 
 def _company(words: list[str]) -> Iterator[str]:
@@ -154,7 +159,9 @@ def _initial(words: list[str]) -> Iterator[str]:
 
 
 def _umlaut(words: list[str]) -> Iterator[str]:
-    yield re.sub(r"([aou])e", r"\1", " ".join(words))
+    name = " ".join(words)
+    if "ae" in name or "oe" in name or "ue" in name:
+        yield name.replace("ae", "a").replace("oe", "o").replace("ue", "u")
 
 
 def _plural(words: list[str]) -> Iterator[str]:
