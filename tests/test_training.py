@@ -341,6 +341,12 @@ def test_presets_are_the_papers_tables() -> None:
         assert {field: recipe[field] for field in shared | own} == shared | own
 
 
+def test_another_encoder_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    list(train(make_network(), make_data(), SMALL.with_settings({"hidden_layers": 24, "hidden_size": 32, "steps": 1})))
+    assert "hidden_layers is 3, not 24" in caplog.text
+    assert "hidden_size" not in caplog.text
+
+
 def test_fields_are_set_from_toml_and_text(tmp_path: Path) -> None:
     file = tmp_path / "recipe.toml"
     file.write_text('learning_rate = 1\nmask_rate_high = 0.9\ntrain = "new"\n')

@@ -288,9 +288,11 @@ class EntityEmbeddings(nn.Module):
         average: Tensor = inside.to(weight.dtype) @ weight
         return average / (batch.ends - batch.starts).unsqueeze(-1)
 
-    def forward(self, entities: Tensor, positions: Tensor) -> Tensor:
-        """Embed rows of B (windows, mentions), MASK among them, at averaged positions."""
-        token = torch.where((entities == MASK).unsqueeze(-1), self.mask_embedding, self.entity_embeddings(entities))
+    def forward(self, entities: Tensor | None, positions: Tensor) -> Tensor:
+        """Embed rows of B (windows, mentions), MASK among them, at averaged positions; None: all are MASK."""
+        token: Tensor = self.mask_embedding
+        if entities is not None:
+            token = torch.where((entities == MASK).unsqueeze(-1), token, self.entity_embeddings(entities))
         x = self.entity_embedding_dense(token) + self.token_type_embeddings.weight[0] + positions
         out: Tensor = self.dropout(self.LayerNorm(x))
         return out
@@ -358,6 +360,7 @@ class Network(nn.Module):
         self.encoder = Encoder(config)
         self.entity_predictions = EntityHead(config)
         self.precision = torch.float32  # of the rows; training on a GPU takes bf16
+        self.compiled = False
         self.static_passes = 0  # how often the static side was run through its layers; for tests and benchmarks
 
     def initialise(self, generator: torch.Generator) -> None:
@@ -381,6 +384,7 @@ class Network(nn.Module):
 
     def compile_layers(self, compiled: bool) -> None:
         """Compile what each layer does after its attention, where small operations on many rows add up; or undo it."""
+        self.compiled = compiled
         for layer in self.encoder.layers:
             layer.__dict__.pop("finish", None)
             if compiled:
@@ -403,7 +407,7 @@ class Network(nn.Module):
 
     def _read_with_placeholders(self, batch: Batch | PackedBatch, words: Tensor, positions: Tensor) -> Static:
         self.static_passes += 1
-        placeholders = self._entities(torch.full_like(batch.starts, MASK), positions)
+        placeholders = self._entities(None, positions)
         attend = batch.together()
         rows = attend.join(words, placeholders)
         layers = self.encoder.layers
@@ -438,7 +442,7 @@ class Network(nn.Module):
             rows = layer(rows, query, seen, attend)
         return attend.second(rows, static.words)
 
-    def _entities(self, entities: Tensor, positions: Tensor) -> Tensor:
+    def _entities(self, entities: Tensor | None, positions: Tensor) -> Tensor:
         embedded: Tensor = self.entity_embeddings(entities, positions)
         return embedded.to(self.precision)
 

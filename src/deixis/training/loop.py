@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,6 +21,9 @@ from deixis.training.recipe import Recipe
 from deixis.training.state import Saved, Saving
 
 __all__ = ["Diverged", "HeldOut", "Step", "evaluate", "train"]
+
+
+logger = logging.getLogger(__name__)
 
 
 class Diverged(DeixisError):  # noqa: N818 - a state of the run
@@ -112,6 +117,8 @@ class _Run:
         network.compile_layers(recipe.compile == "on" or (recipe.compile == "auto" and on_gpu))
         if on_gpu:
             torch.set_float32_matmul_precision("high")  # the few products that stay in fp32 use the tensor cores too
+        if processes.leads and (other := recipe.differences(_shape(network))):
+            logger.warning("the recipe was written for another encoder: %s", "; ".join(other))
         trained = freeze(network, recipe)
         self.optimiser = Optimiser(trained, network.config.num_hidden_layers, plan.steps, recipe)
         self.average = Average(trained, recipe.average) if recipe.average > 0 else None
@@ -184,6 +191,18 @@ class _Run:
         self.network.precision = torch.float32
         self.network.compile_layers(False)
         self.network.eval()
+
+
+def _shape(network: Network) -> dict[str, Any]:
+    config = network.config
+    return {
+        "hidden_layers": config.num_hidden_layers,
+        "hidden_size": config.hidden_size,
+        "attention_heads": config.num_attention_heads,
+        "head_size": config.hidden_size // config.num_attention_heads,
+        "activation": config.hidden_act,
+        "max_words": config.max_position_embeddings,
+    }
 
 
 class _Watch:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
@@ -45,7 +47,7 @@ def vocabulary_loss(network: Network, states: Tensor, labels: Tensor) -> Outcome
     """Sum -log softmax(B·m_e + b_o) of the labels over all entities (equation 1)."""
     table = network.entity_embeddings.entity_embeddings.whole()
     loss, correct = _WholeSoftmax.apply(  # type: ignore[no-untyped-call]
-        states, table, network.entity_predictions.bias, labels, network.precision
+        states, table, network.entity_predictions.bias, labels, network.precision, network.compiled
     )
     return Outcome(loss, correct)
 
@@ -77,46 +79,69 @@ class _WholeSoftmax(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, states: Tensor, table: Tensor, bias: Tensor, labels: Tensor, precision: torch.dtype
+        ctx: Any,
+        states: Tensor,
+        table: Tensor,
+        bias: Tensor,
+        labels: Tensor,
+        precision: torch.dtype,
+        compiled: bool,
     ) -> tuple[Tensor, Tensor]:
+        tally = _compiled(_tally) if compiled else _tally
         low = states.to(precision)
         total = torch.full((len(states),), float("-inf"), device=states.device)  # log-sum-exp so far
         best, at = total.clone(), torch.zeros_like(labels)
         for part in _parts(len(states), len(table)):
-            logits = _product(low, table[part].to(precision).t()) + bias[part]  # (targets, part)
-            highest, place = logits.max(-1)
+            products = _product(low, table[part].to(precision).t())  # (targets, part)
+            highest, place, sums = tally(products, bias[part])
             at = torch.where(highest > best, place + part.start, at)
             best = torch.maximum(best, highest)
-            total = torch.logaddexp(total, torch.logsumexp(logits, -1))
+            total = torch.logaddexp(total, sums)
         given = (low.float() * table[labels].to(precision).float()).sum(-1) + bias[labels]
         ctx.save_for_backward(low, table, bias, labels, total)
+        ctx.compiled = compiled
         correct = (at == labels).sum()
         ctx.mark_non_differentiable(correct)
         return (total - given).sum(), correct
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, Tensor | None, None, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        error_of = _compiled(_error) if ctx.compiled else _error
         low, table, bias, labels, total = ctx.saved_tensors
         to_states = torch.zeros(low.shape, device=low.device)
         to_table = torch.empty_like(table) if ctx.needs_input_grad[1] else None
         to_bias = torch.empty_like(bias) if ctx.needs_input_grad[2] else None
-        target = torch.arange(len(labels), device=labels.device)
         for part in _parts(len(low), len(table)):
             rows = table[part].to(low.dtype)
-            # d loss / d logits = softmax - 1 at the label
-            error = (_product(low, rows.t()) + bias[part] - total.unsqueeze(-1)).exp_()
-            inside = (labels >= part.start) & (labels < part.stop)
-            error.index_put_(
-                (target, (labels - part.start).clamp(0, error.shape[1] - 1)), -inside.float(), accumulate=True
-            )
-            error *= grads[0]
-            narrow = error.to(low.dtype)
-            to_states += _product(narrow, rows)
+            error, sums = error_of(_product(low, rows.t()), bias[part], total, labels - part.start, low.dtype)
+            to_states += _product(error, rows)
             if to_table is not None:
-                to_table[part] = _product(narrow.t(), low)
+                to_table[part] = _product(error.t(), low).mul_(grads[0])
             if to_bias is not None:
-                to_bias[part] = error.sum(0)
-        return to_states, to_table, to_bias, None, None
+                to_bias[part] = sums * grads[0]
+        return to_states * grads[0], to_table, to_bias, None, None, None
+
+
+def _tally(products: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the highest logit of each target, its place, and the log-sum-exp."""
+    logits = products + bias
+    highest, place = logits.max(-1)
+    return highest, place, torch.logsumexp(logits, -1)
+
+
+def _error(
+    products: Tensor, bias: Tensor, total: Tensor, labels: Tensor, precision: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """Return d loss / d logits, softmax - 1 at the label, in the precision of the products; and its sums in fp32."""
+    at_label = torch.arange(products.shape[1], device=labels.device) == labels.unsqueeze(-1)
+    error = (products + bias - total.unsqueeze(-1)).exp() - at_label.float()
+    return error.to(precision), error.sum(0)
+
+
+@cache
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a chain of small operations on (targets, part), each of which would go through all memory."""
+    return torch.compile(function, dynamic=True)
 
 
 def _parts(targets: int, entities: int) -> list[slice]:

@@ -80,6 +80,14 @@ class Recipe:
                 raise InputError(f"a recipe has no field {name!r}; its fields are {', '.join(hints)}")
         return replace(self, **{name: _read(name, value, hints[name]) for name, value in settings.items()})
 
+    def differences(self, shape: Mapping[str, Any]) -> list[str]:
+        """Say in which fields an encoder differs from the one that the recipe was written for."""
+        return [
+            f"{name} is {value}, not {getattr(self, name)}"
+            for name, value in shape.items()
+            if getattr(self, name) not in (None, value)
+        ]
+
     def to_json(self) -> dict[str, Any]:
         """Return the fields as a JSON object."""
         return asdict(self)
@@ -178,7 +186,9 @@ _BERT_LARGE = {
 }
 # A 12×384 encoder and about 3 M links. B learns ten times as fast as what reads the text: with few links an entity,
 # a fast encoder forgets what it knew before the entities have found their places.
-_SMALL = Recipe(batch=256, dropout=0.1, attention_dropout=0.0, average=0.999, warmup_steps=200, hidden_layers=12)
+_SMALL = Recipe(
+    batch=256, dropout=0.1, attention_dropout=0.0, average=0.999, warmup_steps=200, hidden_layers=12, hidden_size=384
+)
 
 PRESETS: Mapping[str, Recipe] = {
     "paper-stage1": Recipe(
