@@ -9,7 +9,7 @@ import json
 import lzma
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -138,13 +138,48 @@ def open_text(path: Path) -> IO[bytes]:
         if path.suffix == ".zst":
             import zstandard  # only where it is needed: training runs without it
 
-            stream = zstandard.ZstdDecompressor().stream_reader(path.open("rb"), closefd=True, read_across_frames=True)
-            return cast(IO[bytes], io.BufferedReader(cast(Any, stream), 1 << 20))
+            reader = _ZstandardReader(path.open("rb"), lambda: zstandard.ZstdDecompressor().decompressobj())
+            return io.BufferedReader(reader, 1 << 20)
         return path.open("rb")
     except FileNotFoundError:
         raise InputError(f"{path} does not exist") from None
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+class _ZstandardReader(io.RawIOBase):
+    """Reads zstandard frames one after the other; unlike the library's reader it says when the last one is cut off."""
+
+    def __init__(self, file: BinaryIO, begin: Callable[[], Any]) -> None:
+        self._file = file
+        self._begin = begin
+        self._frame = begin()
+        self._begun = False  # a frame that has not ended
+        self._compressed = b""
+        self._ready = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready:
+            compressed = self._compressed or self._file.read(1 << 17)
+            if not compressed:
+                if self._begun:
+                    raise EOFError("its last zstandard frame has no end")
+                return 0
+            self._ready = memoryview(self._frame.decompress(compressed))
+            self._compressed, self._begun = self._frame.unused_data, not self._frame.eof
+            if self._frame.eof:
+                self._frame = self._begin()
+        count = min(len(buffer), len(self._ready))
+        buffer[:count] = self._ready[:count]
+        self._ready = self._ready[count:]
+        return count
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:

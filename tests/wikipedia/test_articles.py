@@ -64,3 +64,17 @@ def test_a_bad_line_is_named_and_passed_over(tmp_path: Path, line: bytes, named:
     assert named in reported[0]
     with pytest.raises(InputError, match=r"own.jsonl:3: "):
         list(read_articles(path, strict=True))
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+def test_a_cut_file_is_said_to_be_cut(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"articles.jsonl{suffix}"
+    path.write_bytes(COMPRESS[suffix](LINES * 50_000)[:-60])
+    with pytest.raises(InputError, match="is cut off or damaged"):
+        list(read_articles(path, report=print))
+
+
+def test_frames_one_after_the_other_are_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "articles.jsonl.zst"
+    path.write_bytes(COMPRESS[".zst"](LINES) + COMPRESS[".zst"](b"") + COMPRESS[".zst"](LINES))
+    assert len(list(read_articles(path))) == 4

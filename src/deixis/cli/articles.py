@@ -17,14 +17,16 @@ def articles(
     dumps: Annotated[
         list[Path],
         typer.Argument(
-            metavar="DUMP...",
+            metavar="DUMP",
             help="MediaWiki XML: .xml, .xml.bz2, multistream .bz2 with or without its index, any number of part files.",
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The article file to write, ending in .jsonl.zst.")],
     redirects: Annotated[
         Path | None,
-        typer.Option(help="A redirect table of your own, lines from<TAB>to; it goes before the dump's redirects."),
+        typer.Option(
+            help="A redirect table of your own, a line a redirect: from, tab, to; it goes before the dump's redirects."
+        ),
     ] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes that read wikitext; by default one a core.")

@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 import orjson
 import zstandard
 
+from deixis import __version__
 from deixis.artefacts import Manifest, digest_file, open_text, write_aside
 from deixis.documents import normalise_title
 from deixis.errors import DeixisError, InputError
@@ -73,7 +74,7 @@ def build_articles(
     folder = output.with_name(output.name + ".parts")
     workers = workers or os.cpu_count() or 1
     try:
-        _claim(folder, orjson.dumps([FORMAT, [digest_file(dump.path) for dump in dumps]]))
+        _claim(folder, orjson.dumps([FORMAT, __version__, [digest_file(dump.path) for dump in dumps]]))
         parts = _make_parts(dumps, folder, workers, progress)
         facts = [_read_facts(part) for part in parts]
         table = Redirects.build({title: to for fact in facts for title, to in fact.redirects.items()}, given)
