@@ -35,6 +35,7 @@ def shown(wikitext: str) -> tuple[str, list[tuple[str, str]]]:
         ("a[[Foo| bar\n]]baz", "a bar baz", [("bar baz", "Foo")]),
         ("[[#History|below]]", "below", []),
         ("[[AT&amp;T]] &ndash; &#91;[x]]&nbsp;&amp;lt;", "AT&T – [[x &lt;", [("AT&T", "AT&T")]),
+        ("[[Foo&#39;s]] [[x|<nowiki> [y] </nowiki>]]", "Foo's  [y] ", [("Foo's", "Foo's"), ("[y]", "X")]),
         ("<nowiki>[[x]] ''y'' &amp;</nowiki>", "[[x]] ''y'' &", []),
         ("a <!-- [[x]] --> b <!-- open [[y]]", "a b", []),
         ("a<ref name=x/> b<ref>[[c]]</ref> d<REF>e</ref>", "a b d", []),

@@ -49,7 +49,7 @@ def parse(wikitext: str, site: Site) -> PlainText:
 
 # --- What is shown as it stands -----------------------------------------------------------------------------------
 
-_LITERAL = "[]{}|<>='*#:;&_!~\n "  # what a later pass could take for markup
+_LITERAL = "[]{}|<>='*#:;&_!~"  # what a later pass could take for markup
 _HIDE = {ord(char): 0xFDD0 + index for index, char in enumerate(_LITERAL)}  # noncharacters: in no text
 _SHOW = {hidden: char for char, hidden in _HIDE.items()}
 _HIDDEN = re.compile("[\ufdd0-\ufdee]")
@@ -473,10 +473,11 @@ def _read_links(source: str, site: Site, passed_over: Counter[str]) -> tuple[str
     pieces: list[str] = []
     links: list[Link] = []
     length = position = 0
+    hidden = _HIDDEN.search(source) is not None
     for match in _LINK.finditer(source):
         raw, label, trail = match.groups()
         begin, end = match.span()
-        kind, title = site.target(raw)
+        kind, title = site.target(raw.translate(_SHOW) if hidden else raw)
         before = source[position:begin]
         if "]]" in before or "[[" in before or _BREAK in before:
             before = _STRAY.sub("", before)
@@ -495,7 +496,7 @@ def _read_links(source: str, site: Site, passed_over: Counter[str]) -> tuple[str
             links.append(Link(start, start + len(surface), title))
     pieces.append(_STRAY.sub("", source[position:]))
     text = "".join(pieces)
-    return (text.translate(_SHOW) if _HIDDEN.search(text) else text), links
+    return (text.translate(_SHOW) if hidden else text), links
 
 
 def _shown(raw: str, label: str | None, kind: Kind) -> str:
