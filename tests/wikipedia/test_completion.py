@@ -70,6 +70,10 @@ def test_descriptions_are_articles_about_their_subject() -> None:
     place = describe(b"Paris, Texas (film)\tParis, Texas is a film.")
     assert place is not None
     assert place.links == (Link(0, 12, "Paris, Texas (film)"),)
+    person = describe(b"Tara Thornton\tTara Mae J. Thornton is a character.")
+    assert person is not None
+    assert person.surface(person.links[0]) == "Tara Mae J. Thornton"
+    assert describe(b"Tara Thornton\tTara said that Thornton is a town.") is None
     assert describe(b"Bonn\tA city on the Rhine.") is None
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +21,11 @@ from deixis.artefacts import MANIFEST, Manifest
 from deixis.candidates.building import StoreBuilder
 from deixis.errors import ArtefactError, InputError
 from deixis.vocabulary import PAD, UNK, Vocabulary
-from deixis.wikipedia import packing
+from deixis.wikipedia import shards
 from deixis.wikipedia.articles import Article, Link
-from deixis.wikipedia.packing import Packer, PackingConfig, build_windows, split_of
+from deixis.wikipedia.packing import Packer, PackingConfig, split_of
 from deixis.wikipedia.sentences import sentences
+from deixis.wikipedia.shards import build_windows
 from deixis.wikipedia.windows import SPLITS, WindowSet
 from tests.worlds import make_tokenizer
 
@@ -162,6 +168,9 @@ def sources(tmp_path: Path) -> Path:
     return tmp_path
 
 
+COMPLAINTS: list[str] = []
+
+
 def build(sources: Path, name: str, workers: int = 1, **settings: Any) -> Manifest:
     return build_windows(
         [sources / "articles.jsonl"],
@@ -172,6 +181,7 @@ def build(sources: Path, name: str, workers: int = 1, **settings: Any) -> Manife
         descriptions=[sources / "descriptions.tsv"],
         store=sources / "store",
         workers=workers,
+        report=COMPLAINTS.append,
     )
 
 
@@ -182,33 +192,35 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_windows_are_the_same_for_any_number_of_workers_and_after_a_kill(
     sources: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packing, "PART_LINES", 7)
+    monkeypatch.setattr(shards, "PART_LINES", 7)
+    COMPLAINTS.clear()
     manifest = build(sources, "whole")
     assert manifest.counts["articles"] == 61
+    assert [complaint.split(" (")[0] for complaint in COMPLAINTS] == [f"{sources / 'articles.jsonl'}:62: not JSON"]
     assert manifest.counts["lines dropped: not readable"] == 1
     assert manifest.counts["descriptions dropped: the subject is not named"] == 1
     build(sources, "two", workers=2)
     assert contents(sources / "two") == contents(sources / "whole")
 
     made: list[Path] = []
-    make = packing._make
+    make = shards._make
 
-    def dies(part: Any) -> None:
+    def dies(part: Any) -> list[str]:
         if len(made) == 4:
             raise KeyboardInterrupt
         made.append(part.path)
-        make(part)
+        return make(part)
 
-    monkeypatch.setattr(packing, "_make", dies)
+    monkeypatch.setattr(shards, "_make", dies)
     with pytest.raises(KeyboardInterrupt):
         build(sources, "killed")
     assert not (sources / "killed").exists()
 
-    def notes(part: Any) -> None:
+    def notes(part: Any) -> list[str]:
         made.append(part.path)
-        make(part)
+        return make(part)
 
-    monkeypatch.setattr(packing, "_make", notes)
+    monkeypatch.setattr(shards, "_make", notes)
     build(sources, "killed")
     assert len(made) == len(set(made)), "a finished part was made again"
     assert contents(sources / "killed") == contents(sources / "whole")
@@ -248,3 +260,21 @@ def test_other_parameters_are_another_artefact(sources: Path) -> None:
         )
     with pytest.raises(InputError, match="does not exist"):
         build_windows([sources / "nothing.jsonl"], sources / "vocabulary.jsonl", sources / "bert", sources / "none")
+
+
+def test_the_command_killed_with_its_workers_goes_on(sources: Path) -> None:
+    line = page("Page", TEXT, "Bonn").to_json() + b"\n"
+    (sources / "many.jsonl").write_bytes(line * 2500)
+    command = [sys.executable, "-m", "deixis.cli", "windows", "many.jsonl", "--vocabulary", "vocabulary.jsonl"]
+    command += ["--tokenizer", "bert", "--workers", "2", "-o"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    killed = subprocess.Popen([*command, "killed"], cwd=sources, env=environment, stdout=subprocess.DEVNULL)
+    while killed.poll() is None and not list(sources.glob("killed.parts/*/*.npz")):
+        time.sleep(0.01)
+    assert killed.poll() is None, "it ended before it could be killed"
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    for name in ("killed", "whole"):
+        subprocess.run([*command, name], cwd=sources, env=environment, check=True, capture_output=True)
+    assert contents(sources / "killed") == contents(sources / "whole")
+    assert len(WindowSet.open(sources / "whole")) == 2500

@@ -48,7 +48,8 @@ def windows(
 
     from deixis.cli.progress import track
     from deixis.wikipedia.counting import gather_redirects
-    from deixis.wikipedia.packing import PackingConfig, build_windows
+    from deixis.wikipedia.packing import PackingConfig
+    from deixis.wikipedia.shards import build_windows
 
     manifest = build_windows(
         articles,
@@ -67,6 +68,7 @@ def windows(
         redirects=gather_redirects(articles, redirects or []),
         store=store,
         workers=workers or len(os.sched_getaffinity(0)),
+        report=lambda sentence: typer.echo(f"deixis: {sentence}", err=True),
         progress=lambda parts: track(parts, "windows"),
     )
     for what, count in manifest.counts.items():

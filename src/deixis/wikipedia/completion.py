@@ -47,7 +47,7 @@ def describe(line: bytes) -> Article | None:
     """Return a line `title<TAB>description[<TAB>source]` as an article whose subject is annotated.
 
     The subject is named by its title, or by the title without its bracket or what follows its comma, within the first
-    sentence or so, in the description's own case or in capitals; where it is not, there is nothing to annotate.
+    sentence or so, in any case; or by first and last name with others between. Else there is nothing to annotate.
     """
     fields = line.decode("utf-8", "replace").split("\t")
     if len(fields) < 2 or not fields[0] or not fields[1]:
@@ -57,10 +57,19 @@ def describe(line: bytes) -> Article | None:
     for name in _names(title):
         # Names are matched in any case and with any spacing: some descriptions write them in CAPITALS or tokenised.
         pattern = r"\s*".join(re.escape(part) for part in re.findall(r"\w+|[^\w\s]", name))
-        if found := re.search(rf"(?<!\w){pattern}(?!\w)", lead, re.IGNORECASE):
+        found = re.search(rf"(?<!\w){pattern}(?!\w)", lead, re.IGNORECASE) or _with_middle_names(name, lead)
+        if found is not None:
             named = Article(title, text, (Link(found.start(), found.end(), title),))
             return complete(named, repeats=True)
     return None
+
+
+def _with_middle_names(name: str, lead: str) -> re.Match[str] | None:
+    """Find "Tara Mae Thornton" at the beginning of the description of Tara Thornton."""
+    first, *_, last = name.split() if " " in name else (name, name)
+    if first == last or not last[0].isupper():
+        return None
+    return re.match(rf"{re.escape(first)}(?:\s+[^\W\d_a-z][\w.'’-]*){{1,5}}?\s+{re.escape(last)}(?!\w)", lead)
 
 
 def _names(title: str) -> list[str]:
