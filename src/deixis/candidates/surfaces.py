@@ -52,7 +52,9 @@ def key(surface: str) -> str:
     """Return the key of a surface; empty where it has no letter and no digit."""
     text = surface.casefold()
     if not text.isascii():
-        decomposed = unicodedata.normalize("NFKD", text.translate(_LETTERS))
+        # Decomposed twice: case folding misses capitals inside compatibility characters, and makes new ones.
+        folded = unicodedata.normalize("NFKD", text).casefold().translate(_LETTERS)
+        decomposed = unicodedata.normalize("NFKD", folded)
         text = "".join(letter for letter in decomposed if not unicodedata.combining(letter))
     if text.isalnum():
         return text
