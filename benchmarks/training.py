@@ -27,7 +27,7 @@ from torch import nn
 
 from deixis.model import Config, Network, WordsSee
 from deixis.training import Processes, Recipe, TrainingData, train
-from deixis.training.data import Pass, Plan
+from deixis.training.steps import Pass, Plan
 
 MENTION_WIDTH = 30  # pieces of a mention that LUKE's position ids have room for
 EXCHANGE = 300e9  # bytes/s at which several cards are assumed to sum gradients

@@ -17,11 +17,11 @@ from deixis.encoding import Window
 from deixis.errors import ArtefactError, InputError
 from deixis.model import EntityTable, Network
 from deixis.training import Diverged, Recipe, TrainingData, evaluate, read_recipe, train
-from deixis.training.data import Pass, Plan
 from deixis.training.descriptions import DescribedTable, describe_table, fold
 from deixis.training.masking import choose_masked
 from deixis.training.objectives import candidate_loss, outcome, vocabulary_loss
 from deixis.training.optimiser import Optimiser, freeze, rate_at
+from deixis.training.steps import Pass, Plan
 from deixis.vocabulary import MASK, PAD, UNK
 from tests.worlds import ENTITIES, make_network, make_tokenizer, make_vocabulary
 

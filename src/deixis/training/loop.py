@@ -13,12 +13,13 @@ from torch import Tensor
 
 from deixis.errors import DeixisError
 from deixis.model import Network
-from deixis.training.data import Plan, StepData, TrainingData, ahead
+from deixis.training.data import TrainingData
 from deixis.training.distributed import Processes
 from deixis.training.objectives import outcome
 from deixis.training.optimiser import Average, Optimiser, freeze
 from deixis.training.recipe import Recipe
 from deixis.training.state import Saved, Saving
+from deixis.training.steps import Plan, StepData, ahead
 
 __all__ = ["Diverged", "HeldOut", "Step", "evaluate", "train"]
 

@@ -12,7 +12,7 @@ import torch.nn.functional as F  # noqa: N812 - the field's own name for it
 from torch import Tensor
 
 from deixis.model import Network
-from deixis.training.data import Pass
+from deixis.training.steps import Pass
 from deixis.vocabulary import PAD
 
 __all__ = ["Outcome", "candidate_loss", "outcome", "vocabulary_loss"]

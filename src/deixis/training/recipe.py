@@ -183,6 +183,7 @@ _BERT_LARGE = {
     "head_size": 64,
     "activation": "gelu",
     "max_words": 512,
+    "pieces_at_once": 32_768,  # about 30 GiB at this shape
 }
 # A 12×384 encoder and about 3 M links. B learns ten times as fast as what reads the text: with few links an entity,
 # a fast encoder forgets what it knew before the entities have found their places.
