@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from deixis.candidates.surfaces import INITIALS, is_initials, key, variants
+from deixis.candidates.surfaces import INITIALS, SMALL_WORDS, is_initials, key, variants
 from deixis.documents import Candidate, Document
 
 if TYPE_CHECKING:
@@ -95,7 +95,9 @@ def _fuller(store: CandidateStore, name: str, others: Iterable[str]) -> tuple[Pr
     for other in others:
         if len(other) > len(name) and f" {name} " in f" {other} ":
             found = store.named(other, MAX_FULLER // 2)
-            into = ending if other.endswith(f" {name}") else inside
+            before = other.removesuffix(f" {name}")
+            # "China" is no surname of "Human Rights in China".
+            into = ending if before != other and before.rpartition(" ")[2] not in SMALL_WORDS else inside
             for title, prior in found:
                 into[title] = into.get(title, 0.0) + (prior or 0.0)
     return _normalised(_best(ending, MAX_FULLER)), _normalised(_best(inside, MAX_FULLER))

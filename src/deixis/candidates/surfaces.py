@@ -33,7 +33,7 @@ from functools import lru_cache
 
 from deixis.candidates.nations import NATIONS
 
-__all__ = ["INITIALS", "initials", "is_initials", "key", "short_titles", "variants"]
+__all__ = ["INITIALS", "SMALL_WORDS", "initials", "is_initials", "key", "short_titles", "variants"]
 
 INITIALS = "#"  # starts initials where they stand beside keys; no key contains it
 
@@ -201,7 +201,7 @@ def short_titles(title: str) -> list[str]:
     return [name for name in dict.fromkeys((bare, bare.split(", ")[0])) if name and name != title]
 
 
-_SMALL_WORDS = _set("a an and at de der des di du et for in la le of on the to und von")
+SMALL_WORDS = _set("a an and at de der des di du et for in la le of on the to und von")
 _INITIALS_SURFACE = re.compile(r"(?:[A-Z]\.?\s?){2,7}s?")
 
 
@@ -217,7 +217,7 @@ def initials(title: str) -> set[str]:
         return set()
     ways = (
         [word for word in words if word[0].isupper()],
-        [word for word in words if word.lower() not in _SMALL_WORDS],
+        [word for word in words if word.lower() not in SMALL_WORDS],
         words,
     )
     found = {key("".join(word[0] for word in way)) for way in ways}
