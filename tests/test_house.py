@@ -20,6 +20,7 @@ FLOORS = [
     {"decoding", "checkpoints", "training"},
     {"inference"},
     {"evaluation", "rendering"},
+    {"serving"},
     {"toy"},
     {"cli"},
 ]

@@ -14,6 +14,7 @@ from deixis.cli.disambiguate import disambiguate
 from deixis.cli.evaluate import evaluate
 from deixis.cli.finetune import finetune
 from deixis.cli.pretrain import pretrain
+from deixis.cli.serve import serve
 from deixis.cli.vocabulary import vocabulary
 from deixis.cli.windows import windows
 from deixis.errors import DeixisError
@@ -36,6 +37,7 @@ def _root() -> None:
 
 
 app.command()(disambiguate)
+app.command()(serve)
 app.command()(articles)
 app.command()(vocabulary)
 app.add_typer(candidates, name="candidates")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
@@ -30,6 +31,8 @@ NIF_PREFIXES = (
 )
 KNOWN_BASE = re.compile(r"https?://(?:[a-z]+\.)?(?:wikipedia\.org/wiki|dbpedia\.org/resource)/(.+)")
 
+TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+
 Node = dict[str, list[str]]  # predicate -> values
 
 
@@ -40,14 +43,19 @@ def read_nif(path: Path, name: str | None = None) -> Dataset:
     return Dataset(name or path.name, tuple(documents), report)
 
 
-def parse_nif(turtle: bytes, path: Path) -> tuple[list[Document], Report]:
-    """Parse Turtle; `path` names the source in errors."""
+def parse_nif(turtle: bytes, path: Path, asked: bool = False) -> tuple[list[Document], Report]:
+    """Parse Turtle; `path` names the source in errors.
+
+    `asked`: the Turtle is a question. A nif:Phrase that links to nothing, or to no page of Wikipedia, is a mention
+    too, and the `extra` of a document says how to answer: `context`, its URI, and `utf16`, whether offsets count so.
+    """
     nodes = _nodes(turtle, path)
     report = Report()
     by_context: dict[str, list[tuple[str, Node]]] = defaultdict(list)
     for subject, node in nodes.items():
+        linked = ITSRDF + "taIdentRef" in node or (asked and NIF + "Phrase" in node.get(TYPE, []))
         for context in node.get(NIF + "referenceContext", []):
-            if ITSRDF + "taIdentRef" in node and context != subject:
+            if linked and context != subject:
                 by_context[context].append((subject, node))
     contexts = {subject: node for subject, node in nodes.items() if NIF + "isString" in node}
     if not contexts:
@@ -56,8 +64,7 @@ def parse_nif(turtle: bytes, path: Path) -> tuple[list[Document], Report]:
         if context not in contexts:
             raise complaint(path, None, f"<{context}> is a nif:referenceContext without nif:isString")
     documents = [
-        _document(subject, node[NIF + "isString"][0], by_context[subject], path, report)
-        for subject, node in contexts.items()
+        _document(subject, node, by_context[subject], path, report, asked) for subject, node in contexts.items()
     ]
     return documents, report
 
@@ -78,17 +85,23 @@ def _nodes(turtle: bytes, path: Path) -> Mapping[str, Node]:
     return nodes
 
 
-def _document(subject: str, text: str, phrases: Iterable[tuple[str, Node]], path: Path, report: Report) -> Document:
+def _document(
+    subject: str, context: Node, phrases: Iterable[tuple[str, Node]], path: Path, report: Report, asked: bool
+) -> Document:
+    text = context[NIF + "isString"][0]
     mentions = []
     for phrase, node in phrases:
         report.annotations += 1
-        title = _title(node[ITSRDF + "taIdentRef"])
-        if title is None:
+        title = _title(node.get(ITSRDF + "taIdentRef", []))
+        if title is None and not asked:
             report.removed["linked to no page of Wikipedia or DBpedia"] += 1
             continue
         start, end = _span(phrase, node, text, path, report)
         mentions.append(Mention(start, end, title))
-    return Document(text, tuple(sorted(mentions, key=lambda m: (m.start, m.end))), _name(subject))
+    units = len(text.encode("utf-16-le")) // 2
+    utf16 = units != len(text) and context.get(NIF + "endIndex") == [str(units)]
+    extra = {"context": subject, "utf16": utf16} if asked else {}
+    return Document(text, tuple(sorted(mentions, key=lambda m: (m.start, m.end))), _name(subject), extra)
 
 
 def _name(subject: str) -> str:
@@ -116,32 +129,41 @@ def _span(phrase: str, node: Node, text: str, path: Path, report: Report) -> tup
     raise complaint(path, None, f"<{phrase}> is [{start}, {end}) but nif:anchorOf {anchor!r} is not there in the text")
 
 
-def to_turtle(resolutions: Resolutions, base: str) -> Iterator[str]:
+def to_turtle(resolutions: Resolutions, base: str, context: str | None = None, utf16: bool = False) -> Iterator[str]:
     """Yield the Turtle of one document with its answers, without the prefixes (`NIF_PREFIXES`).
 
-    `base` is the URI of the document, to which `#char=start,end` is added.
+    `base` is the URI of the document, to which `#char=start,end` is added; `context` that of its text, where it is
+    another. Offsets count characters, or UTF-16 units as Java does.
     """
     text = resolutions.document.text
-    context = f"<{base}#char=0,{len(text)}>"
+    places = _utf16_places(text) if utf16 else range(len(text) + 1)
+    length = places[len(text)]
+    whole = f"<{context or f'{base}#char=0,{length}'}>"
     yield (
-        f"{context} a nif:Context, nif:OffsetBasedString ;\n"
+        f"{whole} a nif:Context, nif:OffsetBasedString ;\n"
         f'  nif:beginIndex "0"^^xsd:nonNegativeInteger ;\n'
-        f'  nif:endIndex "{len(text)}"^^xsd:nonNegativeInteger ;\n'
+        f'  nif:endIndex "{length}"^^xsd:nonNegativeInteger ;\n'
         f"  nif:isString {_literal(text)} .\n"
     )
     for resolution in resolutions:
         if resolution.entity is None:
             continue
+        start, end = places[resolution.start], places[resolution.end]
         page = "http://en.wikipedia.org/wiki/" + quote(resolution.entity.replace(" ", "_"), safe="(),:'!*_")
         yield (
-            f"<{base}#char={resolution.start},{resolution.end}> a nif:Phrase, nif:OffsetBasedString ;\n"
-            f"  nif:referenceContext {context} ;\n"
-            f'  nif:beginIndex "{resolution.start}"^^xsd:nonNegativeInteger ;\n'
-            f'  nif:endIndex "{resolution.end}"^^xsd:nonNegativeInteger ;\n'
+            f"<{base}#char={start},{end}> a nif:Phrase, nif:OffsetBasedString ;\n"
+            f"  nif:referenceContext {whole} ;\n"
+            f'  nif:beginIndex "{start}"^^xsd:nonNegativeInteger ;\n'
+            f'  nif:endIndex "{end}"^^xsd:nonNegativeInteger ;\n'
             f"  nif:anchorOf {_literal(resolution.text)} ;\n"
             f'  itsrdf:taConfidence "{resolution.probability:.6f}"^^xsd:double ;\n'
             f"  itsrdf:taIdentRef <{page}> .\n"
         )
+
+
+def _utf16_places(text: str) -> list[int]:
+    """Return where each character starts, and where the text ends, in UTF-16 units."""
+    return list(accumulate((1 + (character > "\uffff") for character in text), initial=0))
 
 
 def _literal(text: str) -> str:

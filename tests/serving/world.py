@@ -1,0 +1,77 @@
+"""A server on loopback over a tiny random network, with a store and a detector that know a few words."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import httpx
+import uvicorn
+
+from deixis.documents import Candidate, Document, Mention, Resolutions
+from deixis.inference import Disambiguator
+from deixis.serving.app import create_app
+from deixis.serving.calls import Limits
+from tests.worlds import make_disambiguator
+
+NAMES = {
+    name: tuple(Candidate(f"Entity {5 * place + number}", 1 / (number + 1.5)) for number in range(1 + place % 4))
+    for place, name in enumerate(("rugby", "messi", "cup", "world", "city", "team"))
+}
+
+
+class Store:
+    """Knows six names, of one to four meanings."""
+
+    def lookup(self, surface: str) -> tuple[Candidate, ...]:
+        return NAMES.get(surface.lower(), ())
+
+    def candidates(self, document: Document) -> list[tuple[Candidate, ...]]:
+        return [self.lookup(document.surface(mention)) for mention in document.mentions]
+
+
+class ScriptedLinker:
+    """Finds the words that the store knows, and is unsure of answers under a half."""
+
+    def detect(self, text: str) -> Document:
+        found = (match for match in re.finditer(r"\w+", text) if match[0].lower() in NAMES)
+        return Document(text, tuple(Mention(*match.span(), candidates=NAMES[match[0].lower()]) for match in found))
+
+    def settle(self, resolutions: Resolutions) -> Resolutions:
+        items = (
+            item
+            if item.probability >= 0.5
+            else replace(item, entity=None, reason=f"too unsure ({item.probability:.2f})")
+            for item in resolutions
+        )
+        return replace(resolutions, items=tuple(items))
+
+
+def make_model() -> Disambiguator:
+    return replace(make_disambiguator(2, words_see="placeholders"), candidates=Store())
+
+
+@contextmanager
+def serving(nlp: Disambiguator, linker: ScriptedLinker | None = None, limits: Limits | None = None) -> Iterator[str]:
+    """Run a server in a thread; yield its address; stop it gracefully."""
+    sock = socket.create_server(("127.0.0.1", 0))
+    address = f"http://127.0.0.1:{sock.getsockname()[1]}"
+    server = uvicorn.Server(uvicorn.Config(create_app(nlp, linker, limits), log_level="critical"))
+    thread = threading.Thread(target=server.run, args=([sock],), daemon=True)
+    thread.start()
+    for _ in range(200):
+        if server.started:
+            break
+        time.sleep(0.02)
+    try:
+        assert httpx.get(f"{address}/ready").status_code == 200
+        yield address
+    finally:
+        server.should_exit = True
+        thread.join(timeout=20)
+        assert not thread.is_alive(), "the server did not stop"
