@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from deixis.candidates.surfaces import INITIALS, SMALL_WORDS, is_initials, key, variants
+from deixis.candidates.surfaces import INITIALS, SMALL_WORDS, is_initials, key, variants, words_of
 from deixis.documents import Candidate, Document
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def resolve_names(store: CandidateStore, document: Document, k: int) -> list[tup
     """Return the k best candidates of every mention of the document, most probable first, ties by title."""
     surfaces = [document.surface(mention) for mention in document.mentions]
     names = [key(surface) for surface in surfaces]
-    words = set(key(document.text).split())
+    words = words_of(document.text)
     distinct = list(dict.fromkeys(names))
     known: dict[tuple[str, bool], tuple[Candidate, ...]] = {}
     for surface, name in zip(surfaces, names, strict=True):
@@ -60,7 +60,7 @@ def resolve_names(store: CandidateStore, document: Document, k: int) -> list[tup
 
 
 def _candidates(
-    store: CandidateStore, name: str, abbreviated: bool, others: Sequence[str], words: set[str], k: int
+    store: CandidateStore, name: str, abbreviated: bool, others: Sequence[str], words: frozenset[str], k: int
 ) -> tuple[Candidate, ...]:
     if not name:
         return ()
@@ -103,7 +103,7 @@ def _fuller(store: CandidateStore, name: str, others: Iterable[str]) -> tuple[Pr
     return _normalised(_best(ending, MAX_FULLER)), _normalised(_best(inside, MAX_FULLER))
 
 
-def _parts(store: CandidateStore, keys: Sequence[str], abbreviated: bool, words: set[str]) -> Priors:
+def _parts(store: CandidateStore, keys: Sequence[str], abbreviated: bool, words: frozenset[str]) -> Priors:
     """Return titles that the name is a part or the initials of, best first: popular, and spoken of in the document."""
     found = [_spoken_of(store.parts(name), words, set(name.split())) for name in keys]
     if abbreviated:
@@ -111,7 +111,7 @@ def _parts(store: CandidateStore, keys: Sequence[str], abbreviated: bool, words:
     return _mixed([(SHARE_OF_FIRST_PART, _normalised(_best(scores, MAX_PARTS))) for scores in found])
 
 
-def _spoken_of(titles: Iterable[tuple[str, int]], words: set[str], own: set[str]) -> Priors:
+def _spoken_of(titles: Iterable[tuple[str, int]], words: frozenset[str], own: set[str]) -> Priors:
     scores = {}
     for title, popularity in titles:
         rest = _words(title) - own
@@ -122,7 +122,7 @@ def _spoken_of(titles: Iterable[tuple[str, int]], words: set[str], own: set[str]
 
 @lru_cache(1 << 16)
 def _words(title: str) -> frozenset[str]:
-    return frozenset(key(title).split())
+    return words_of(title)
 
 
 def _best(priors: Priors, size: int) -> Priors:

@@ -33,7 +33,7 @@ from functools import lru_cache
 
 from deixis.candidates.nations import NATIONS
 
-__all__ = ["INITIALS", "SMALL_WORDS", "initials", "is_initials", "key", "short_titles", "variants"]
+__all__ = ["INITIALS", "SMALL_WORDS", "initials", "is_initials", "key", "short_titles", "variants", "words_of"]
 
 INITIALS = "#"  # starts initials where they stand beside keys; no key contains it
 
@@ -50,6 +50,15 @@ _WORDS = re.compile(r"[^\W_]+")
 @lru_cache(1 << 16)
 def key(surface: str) -> str:
     """Return the key of a surface; empty where it has no letter and no digit."""
+    return _key(surface)
+
+
+def words_of(text: str) -> frozenset[str]:
+    """Return the words of a whole text, as keys have them."""
+    return frozenset(_key(text).split())  # not `key`: texts are long and come once, so they are not remembered
+
+
+def _key(surface: str) -> str:
     text = surface.casefold()
     if not text.isascii():
         # Decomposed twice: case folding misses capitals inside compatibility characters, and makes new ones.
