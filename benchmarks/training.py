@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -29,6 +29,8 @@ from deixis.model import Config, Network, WordsSee
 from deixis.training import Processes, Recipe, TrainingData, train
 from deixis.training.steps import Pass, Plan
 
+Compile = Literal["on", "tuned", "off"]
+NAMES = {"on": ", compiled", "tuned": ", compiled and tuned", "off": ""}
 MENTION_WIDTH = 30  # pieces of a mention that LUKE's position ids have room for
 EXCHANGE = 300e9  # bytes/s at which several cards are assumed to sum gradients
 
@@ -130,12 +132,12 @@ def operations(part: Part, words_see: WordsSee, pieces: int, windows: int, menti
     return 3.0 * (linear + attention + head)
 
 
-def ours(part: Part, data: TrainingData, words_see: WordsSee, compiled: bool) -> Iterator[tuple[int, float]]:
+def ours(part: Part, data: TrainingData, words_see: WordsSee, how: Compile) -> Iterator[tuple[int, float]]:
     """Train with deixis."""
     network = Network(part.config(words_see))
     network.initialise(torch.Generator().manual_seed(0))
     recipe = Recipe(batch=part.batch, pieces_at_once=part.pieces_at_once, epochs=1000, average=0.0)
-    recipe = replace(recipe, compile="on" if compiled else "off", attention_dropout=0.0)
+    recipe = replace(recipe, compile=how, attention_dropout=0.0)
     mentions = len(data.rows) / len(data)
     for step in train(network, data, recipe, processes=Processes(device=device()), check_every=10_000):
         work = operations(part, words_see, step.pieces, step.windows, round(mentions * step.windows), step.targets)
@@ -325,6 +327,7 @@ def main() -> None:
     parser.add_argument("--tiny", action="store_true", help="a tiny shape, to see that it runs")
     parser.add_argument("--profile", choices=["answers", "placeholders"], help="show the kernels of one loop instead")
     parser.add_argument("--no-compile", action="store_true", help="leave the compiled loops out")
+    parser.add_argument("--tuned", action="store_true", help="let the compiler try kernels out: takes minutes")
     parser.add_argument("--only", help="measure loops whose name contains this")
     parser.add_argument("--pieces-at-once", type=int)
     given = parser.parse_args()
@@ -334,16 +337,16 @@ def main() -> None:
     torch.set_float32_matmul_precision("high")
     data = make_data(part)
     if given.profile:
-        profile(ours(part, data, given.profile, not given.no_compile), given.out)
+        profile(ours(part, data, given.profile, "off" if given.no_compile else "on"), given.out)
         return
     highest = peak()
     patterns: tuple[WordsSee, ...] = ("answers", "placeholders")
-    compiled = [] if given.no_compile else [True]
+    ways: list[Compile] = [] if given.no_compile else ["tuned" if given.tuned else "on"]
     if given.part != "large":
-        compiled.append(False)
+        ways.append("off")
     loops = {
-        f"deixis {words_see}{', compiled' if how else ''}": ours(part, data, words_see, how)
-        for how in compiled
+        f"deixis {words_see}{NAMES[how]}": ours(part, data, words_see, how)
+        for how in ways
         for words_see in patterns
         if given.part != "large" or words_see == "answers"
     }

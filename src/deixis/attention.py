@@ -127,9 +127,20 @@ class _Join(torch.autograd.Function):
     def forward(ctx: Any, first: Tensor, second: Tensor, to_first: Tensor, to_second: Tensor) -> Tensor:
         ctx.save_for_backward(to_first, to_second)
         joined = first.new_empty(len(first) + len(second), *first.shape[1:])
-        return joined.index_copy_(0, to_first, first).index_copy_(0, to_second, second)
+        wide = _wide(joined)
+        wide.index_copy_(0, to_first, _wide(first)).index_copy_(0, to_second, _wide(second))
+        return joined
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        to_first, to_second = ctx.saved_tensors
-        return grads[0].index_select(0, to_first), grads[0].index_select(0, to_second), None, None
+        wide = _wide(grads[0])
+        first, second = (
+            wide.index_select(0, at).view(grads[0].dtype).view(-1, *grads[0].shape[1:]) for at in ctx.saved_tensors
+        )
+        return first, second, None, None
+
+
+def _wide(rows: Tensor) -> Tensor:
+    """See rows as numbers of 8 bytes each: a copy that moves four bf16 at once is that much faster."""
+    flat = rows.flatten(1)
+    return flat.view(torch.int64) if flat.shape[1] * flat.element_size() % 8 == 0 else flat

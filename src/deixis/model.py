@@ -382,13 +382,15 @@ class Network(nn.Module):
             elif isinstance(module, Attention):
                 module.dropout = hidden if attention is None else attention
 
-    def compile_layers(self, compiled: bool) -> None:
+    def compile_layers(self, compiled: bool, tuned: bool = False) -> None:
         """Compile what each layer does after its attention, where small operations on many rows add up; or undo it."""
         self.compiled = compiled
         for layer in self.encoder.layers:
             layer.__dict__.pop("finish", None)
             if compiled:
-                layer.finish = torch.compile(layer.finish, dynamic=True)  # type: ignore[method-assign]
+                layer.finish = torch.compile(  # type: ignore[method-assign]
+                    layer.finish, dynamic=True, mode="max-autotune-no-cudagraphs" if tuned else None
+                )
 
     def words(self, batch: Batch | PackedBatch) -> Tensor:
         """Return the last states of the words of windows without mentions: plain BERT."""

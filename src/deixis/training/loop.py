@@ -115,7 +115,8 @@ class _Run:
         bf16 = recipe.precision == "bf16" or (recipe.precision == "auto" and on_gpu)
         network.precision = torch.bfloat16 if bf16 else torch.float32
         network.set_dropout(recipe.dropout, recipe.attention_dropout)
-        network.compile_layers(recipe.compile == "on" or (recipe.compile == "auto" and on_gpu))
+        compiled = recipe.compile in ("on", "tuned") or (recipe.compile == "auto" and on_gpu)
+        network.compile_layers(compiled, tuned=recipe.compile == "tuned")
         if on_gpu:
             torch.set_float32_matmul_precision("high")  # the few products that stay in fp32 use the tensor cores too
         if processes.leads and (other := recipe.differences(_shape(network))):

@@ -54,7 +54,7 @@ class Recipe:
     # The machine.
     seed: int = 0
     precision: Literal["auto", "fp32", "bf16"] = "auto"  # auto: bf16 on a GPU
-    compile: Literal["auto", "on", "off"] = "auto"  # auto: on a GPU
+    compile: Literal["auto", "on", "tuned", "off"] = "auto"  # auto: on a GPU; tuned: trying kernels out for minutes
 
     # The encoder that a recipe was written for: another is trained all the same. None: any.
     hidden_layers: int | None = None
