@@ -12,9 +12,17 @@ __all__ = ["finetune"]
 
 def finetune(
     model: Annotated[Path, typer.Argument(help="The model folder to start from.")],
-    documents: Annotated[Path, typer.Argument(help="Document JSONL: every mention with its entity and candidates.")],
+    documents: Annotated[
+        str, typer.Argument(help="Document JSONL, every mention with its entity and candidates; or a set, aida-train.")
+    ],
     out: Annotated[Path, typer.Argument(help="The model folder to write; checkpoints go into OUT.run beside it.")],
-    held_out: Annotated[Path | None, typer.Option(help="Document JSONL, measured at the end of each epoch.")] = None,
+    held_out: Annotated[
+        str | None, typer.Option(help="Documents that are measured at the end of each epoch; a file or a set.")
+    ] = None,
+    data: Annotated[Path, typer.Option(help="The folder with the benchmarks, where a set is named.")] = Path(),
+    candidates: Annotated[
+        str, typer.Option(help="Of a set: kb+yago (the published lists), ppr, or none: those given with the mentions.")
+    ] = "none",
     recipe: Annotated[str, typer.Option(help="The recipe to start from.")] = "paper-finetune",
     recipe_file: Annotated[Path | None, typer.Option(help="TOML with fields of the recipe to change.")] = None,
     settings: Annotated[
@@ -29,11 +37,12 @@ def finetune(
 ) -> None:
     """Train a model to choose among candidates; mentions whose entity is not among them are left out.
 
-    deixis finetune model/ aida-train.jsonl tuned/
+    deixis finetune model/ aida-train tuned/ --data benchmarks/ --candidates kb+yago
 
     deixis finetune model/ mine.jsonl tuned/ --set epochs=5 --set learning_rate=1e-5
     """
     from deixis.checkpoints import check_precision
+    from deixis.datasets import open_dataset
     from deixis.training import processes, read_recipe
     from deixis.training.runs import Output, Start
     from deixis.training.runs import finetune as run
@@ -41,6 +50,8 @@ def finetune(
     chosen = read_recipe(recipe, recipe_file, settings or [])
     output = Output(out, check_precision(table), save_every, keep)
     with processes(device) as group:
-        for _ in run(Start(model), documents, held_out, chosen, output, group):
+        texts = open_dataset(data, documents, candidates).documents
+        other = None if held_out is None else open_dataset(data, held_out, candidates).documents
+        for _ in run(Start(model), texts, other, chosen, output, group):
             pass
     typer.echo(f"wrote {out}")

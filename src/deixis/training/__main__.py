@@ -18,7 +18,7 @@ from deixis.training.descriptions import describe, read_descriptions, save_vecto
 from deixis.training.distributed import Processes, processes
 from deixis.training.loop import Step
 from deixis.training.recipe import PRESETS, read_recipe
-from deixis.training.runs import Output, Start, finetune, pretrain
+from deixis.training.runs import Output, Start, finetune, pretrain, read_documents
 from deixis.vocabulary import Vocabulary
 
 
@@ -54,7 +54,8 @@ def _steps(given: argparse.Namespace, group: Processes) -> Iterator[Step]:
     recipe = read_recipe(given.recipe, given.recipe_file, given.set)
     output = Output(given.out, given.table, given.save_every, given.keep, given.report_every)
     if given.command == "finetune":
-        return finetune(Start(given.start), given.data, given.held_out, recipe, output, group)
+        held_out = None if given.held_out is None else read_documents(given.held_out)
+        return finetune(Start(given.start), read_documents(given.data), held_out, recipe, output, group)
     start = Start(given.start, given.vocabulary, given.words_see, given.answer_layers, given.entity_size)
     return pretrain(start, given.data, recipe, output, group, given.descriptions, given.prefix)
 

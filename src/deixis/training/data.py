@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deixis.documents import Document
+from deixis.documents import Candidate, Document
 from deixis.encoding import Tokenizer, Window, windows_of
 from deixis.errors import InputError
 from deixis.vocabulary import PAD, UNK, Vocabulary
@@ -34,15 +35,15 @@ class TrainingData:
     sep: int
 
     @classmethod
-    def of_windows(cls, windows: WindowSet, tokenizer: Tokenizer) -> TrainingData:
-        """Take windows that `deixis windows` wrote; they stay on disk."""
+    def of_windows(cls, windows: WindowSet, tokenizer: Tokenizer, top: int = 30) -> TrainingData:
+        """Take windows that `deixis windows` wrote, and the first `top` candidates; they stay on disk."""
         return cls(
             windows.pieces,
             windows.window_offsets,
             windows.mention_offsets,
             windows.spans,
             windows.rows,
-            windows.candidates,
+            None if windows.candidates is None else windows.candidates[:, :top],
             tokenizer.cls,
             tokenizer.sep,
         )
@@ -77,11 +78,26 @@ class TrainingData:
     def __len__(self) -> int:
         return len(self.window_offsets) - 1
 
+    @property
+    def digest(self) -> str:
+        """A digest of the windows and their mentions."""
+        digest = hashlib.sha256()
+        for array in (self.pieces, self.window_offsets, self.mention_offsets, self.spans, self.rows):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
     def usable(self, unknown_targets: bool) -> Ints:
         """Return the windows that have something to predict."""
         can = np.ones(len(self.rows), bool) if unknown_targets else np.asarray(self.rows) != UNK
         before = np.concatenate(([0], np.cumsum(can)))
         return np.flatnonzero(np.diff(before[self.mention_offsets]))
+
+
+def _best(candidates: Sequence[Candidate], top: int) -> Sequence[Candidate]:
+    """Return the first `top` by prior; without priors there is no honest rule to cut by (protocol 4)."""
+    if any(candidate.prior is None for candidate in candidates):
+        return candidates
+    return sorted(candidates, key=lambda candidate: -(candidate.prior or 0.0))[:top]
 
 
 def _windows(
@@ -93,7 +109,7 @@ def _windows(
         gold = None if mention.entity is None else vocabulary.row(mention.entity)
         if gold is None:
             continue
-        rows = [vocabulary.row(candidate.entity) for candidate in (mention.candidates or ())[:top]]
+        rows = [vocabulary.row(candidate.entity) for candidate in _best(mention.candidates or (), top)]
         known = [row for row in rows if row is not None]
         if mention.candidates is not None and gold not in known:
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -96,8 +96,12 @@ def pretrain(
     """Train on windows and write a model folder; `descriptions` are TSV files, or one .npy that `describe` made."""
     model = start.load(recipe.seed)
     parents = {"start": start.digest(), "windows": Manifest.load(windows / MANIFEST, "windows").digest}
-    data = TrainingData.of_windows(WindowSet.open(windows, "train", model.vocabulary), model.tokenizer)
-    held_out = TrainingData.of_windows(WindowSet.open(windows, "held-out", model.vocabulary), model.tokenizer)
+    data = TrainingData.of_windows(
+        WindowSet.open(windows, "train", model.vocabulary), model.tokenizer, recipe.candidates
+    )
+    held_out = TrainingData.of_windows(
+        WindowSet.open(windows, "held-out", model.vocabulary), model.tokenizer, recipe.candidates
+    )
     if descriptions:
         _describe(model, start, descriptions, prefix, output, processes, recipe.seed)
         parents["descriptions"] = _digest_of(descriptions)
@@ -105,19 +109,25 @@ def pretrain(
 
 
 def finetune(
-    start: Start, documents: Path, held_out: Path | None, recipe: Recipe, output: Output, processes: Processes
+    start: Start,
+    documents: Iterable[Document],
+    held_out: Iterable[Document] | None,
+    recipe: Recipe,
+    output: Output,
+    processes: Processes,
 ) -> Iterator[Step]:
-    """Train on annotated documents (JSONL with gold entities and candidates) and write a model folder."""
+    """Train on annotated documents, with gold entities and candidates, and write a model folder."""
     if not start.is_model:
         raise InputError(f"{start.folder} is no model folder; fine-tuning starts from what `deixis pretrain` wrote")
     model = start.load(recipe.seed)
 
-    def read(path: Path) -> TrainingData:
-        return TrainingData.of_documents(read_documents(path), model.tokenizer, model.vocabulary, recipe.candidates)
+    def data(given: Iterable[Document]) -> TrainingData:
+        return TrainingData.of_documents(given, model.tokenizer, model.vocabulary, recipe.candidates)
 
-    parents = {"start": start.digest(), "documents": digest_file(documents)}
-    other = None if held_out is None else read(held_out)
-    yield from _run(model, read(documents), other, recipe, output, processes, parents, start)
+    train_on = data(documents)
+    other = None if held_out is None else data(held_out)
+    parents = {"start": start.digest(), "documents": train_on.digest}
+    yield from _run(model, train_on, other, recipe, output, processes, parents, start)
 
 
 def read_documents(path: Path) -> Iterator[Document]:

@@ -163,7 +163,7 @@ class Plan:
         batch = pack(pieces, lengths, data.spans[mentions].astype(np.int64) + 1, counts)  # 1: behind [CLS]
         candidates = None
         if data.candidates is not None and recipe.candidate_weight > 0:
-            candidates = data.candidates[mentions[predicted], : recipe.candidates].astype(np.int64)
+            candidates = data.candidates[mentions[predicted]].astype(np.int64)
         return Pass(
             batch,
             torch.from_numpy(np.where(masked, MASK, rows)),
