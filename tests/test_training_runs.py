@@ -17,9 +17,11 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 from transformers import BertConfig, BertModel
+from typer.testing import CliRunner
 
 from deixis.artefacts import MANIFEST, Manifest
 from deixis.checkpoints import ModelFolder
+from deixis.cli import app
 from deixis.documents import Candidate, Document, Mention
 from deixis.errors import ArtefactError, InputError
 from deixis.training import Processes, Recipe, Saving, train
@@ -166,6 +168,14 @@ def test_fine_tuning_from_a_model_folder(world: Path, tmp_path: Path) -> None:
     rows = torch.arange(63)
     assert torch.equal(before.candidate_rows(rows)[0], after.candidate_rows(rows)[0])
     assert not torch.equal(before.entity_embeddings.mask_embedding, after.entity_embeddings.mask_embedding)
+    # The command does the same, and refuses what a recipe does not have.
+    given = ["finetune", str(tmp_path / "model"), documents, str(tmp_path / "again"), "--device", "cpu"]
+    result = CliRunner().invoke(app, [*given, "--set", "batch=2"])
+    assert result.exit_code == 0, result.output
+    again = ModelFolder.load(tmp_path / "again").network
+    assert torch.equal(again.entity_embeddings.mask_embedding, after.entity_embeddings.mask_embedding)
+    refused = CliRunner().invoke(app, [*given, "--set", "speed=9"])
+    assert "no field 'speed'" in str(refused.exception)
     (tmp_path / "wrong.jsonl").write_text('{"text": 3}')
     assert main(["finetune", str(tmp_path / "model"), str(tmp_path / "wrong.jsonl"), str(tmp_path / "x")]) == 1
 

@@ -23,7 +23,7 @@ from deixis.training.recipe import Recipe
 from deixis.training.reporting import report
 from deixis.training.state import Saving
 from deixis.vocabulary import Vocabulary
-from deixis.wikipedia.windows import WindowSet
+from deixis.wikipedia.windows import SPLITS, WindowSet
 
 __all__ = ["Output", "Start", "finetune", "pretrain", "read_documents"]
 
@@ -96,11 +96,9 @@ def pretrain(
     """Train on windows and write a model folder; `descriptions` are TSV files, or one .npy that `describe` made."""
     model = start.load(recipe.seed)
     parents = {"start": start.digest(), "windows": Manifest.load(windows / MANIFEST, "windows").digest}
-    data = TrainingData.of_windows(
-        WindowSet.open(windows, "train", model.vocabulary), model.tokenizer, recipe.candidates
-    )
-    held_out = TrainingData.of_windows(
-        WindowSet.open(windows, "held-out", model.vocabulary), model.tokenizer, recipe.candidates
+    data, held_out = (
+        TrainingData.of_windows(WindowSet.open(windows, split, model.vocabulary), model.tokenizer, recipe.candidates)
+        for split in SPLITS
     )
     if descriptions:
         _describe(model, start, descriptions, prefix, output, processes, recipe.seed)
