@@ -30,12 +30,8 @@ from deixis.serving.schema import ERROR, TITLE_AND_NUMBER, answers, json_body, l
 __all__ = ["Linker", "create_app"]
 
 PAGE = Path(__file__).parent / "page"
-FILES = {
-    "page.css": "text/css",
-    "page.js": "text/javascript",
-    "docs.js": "text/javascript",
-    "icon.svg": "image/svg+xml",
-}
+MEDIA = {".css": "text/css", ".js": "text/javascript", ".json": "application/json", ".svg": "image/svg+xml"}
+FILES = {path.name: path for path in PAGE.iterdir() if path.suffix in MEDIA}
 NO_STORE = "this model folder has no candidate store; give the candidates of each mention to POST /disambiguate"
 HEADERS = {
     # The page asks this server only, runs no inline script and may be framed by nobody.
@@ -207,7 +203,7 @@ def _add_page(app: FastAPI) -> None:
     async def file(name: str) -> FileResponse:
         if name not in FILES:
             raise HTTPException(404)
-        return FileResponse(PAGE / name, media_type=FILES[name], headers=HEADERS)
+        return FileResponse(FILES[name], media_type=MEDIA[FILES[name].suffix], headers=HEADERS)
 
 
 def _add_refusals(app: FastAPI) -> None:

@@ -1,0 +1,218 @@
+// Draws one place of a run: the text, the panel, the list of decisions. Text only ever enters as text, never as HTML.
+
+import { best } from "./run.js";
+
+const SHOWN = 6; // candidates before "and … more"
+const TICK = "The tick is where it stood before any answer, from the words alone.";
+const INTRO = {
+  confidence: "Step forth, or press Play: each step asks about all of them and keeps the surest answer, which the next step can see.",
+  natural: "Step forth, or press Play: they are decided from left to right, and each answer is seen by the next.",
+  local: "One step decides them all, each from the words alone.",
+};
+
+export function element(tag, properties = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (name in made && !name.startsWith("aria")) made[name] = value;
+    else made.setAttribute(name, value);
+  }
+  made.append(...children.filter((child) => child !== null));
+  return made;
+}
+
+const percent = (chance) => (chance > 0.995 && chance < 1 ? "99+" : Math.round(chance * 100)) + " %";
+
+/** Lay the text out once a run; `draw` then only changes classes. */
+export function layText(target, run, onpick) {
+  const parts = [];
+  let position = 0;
+  const order = run.mentions.map((_, index) => index).sort((a, b) => run.mentions[a].start - run.mentions[b].start);
+  for (const mention of order) {
+    const { start, end } = run.mentions[mention];
+    if (start < position) continue; // it overlaps the one before: the list below has it
+    parts.push(run.points.slice(position, start).join(""));
+    const pick = (event) => {
+      if (event.type === "click" || event.key === "Enter" || event.key === " ") {
+        event.preventDefault();
+        onpick(mention);
+      }
+    };
+    const mark = element("mark", { tabIndex: 0, role: "button", onclick: pick, onkeydown: pick });
+    mark.dataset.mention = mention;
+    mark.append(run.surface(mention), element("sup"));
+    parts.push(mark);
+    position = end;
+  }
+  target.replaceChildren(...parts, run.points.slice(position).join(""));
+}
+
+export function drawText(target, run, place, picked, differing) {
+  for (const mark of target.querySelectorAll("mark")) {
+    const mention = Number(mark.dataset.mention);
+    const state = run.state(mention, place);
+    const shown = state === "current" || state === "decided";
+    mark.className = state;
+    mark.classList.toggle("chosen", mention === picked);
+    mark.classList.toggle("differs", shown && differing.has(mention));
+    mark.querySelector("sup").textContent = shown ? run.steps[run.places.get(mention) - 1].number : "?";
+    const label = shown ? run.answer(mention) : state === "masked" ? "still masked" : "left open";
+    mark.setAttribute("aria-label", `${run.surface(mention)}: ${label}`);
+    mark.title = label;
+  }
+}
+
+/** Draw the candidates with bars; a tick stands where each was before. */
+function candidates(after, before, answer) {
+  const ranked = [...after].sort((a, b) => b[1] - a[1]);
+  const rows = ranked.slice(0, SHOWN).map(([title, chance]) => {
+    const was = before?.get(title);
+    const bar = element("div", { className: "bar" }, element("i"));
+    bar.firstChild.style.width = `${100 * chance}%`;
+    if (was !== undefined) {
+      const tick = element("s");
+      tick.style.width = `${100 * was}%`;
+      bar.append(tick);
+    }
+    const moved = was !== undefined && percent(was) !== percent(chance);
+    const number = moved ? `${percent(was)} → ${percent(chance)}` : percent(chance);
+    const name = title === answer ? element("b", {}, title) : element("span", {}, title);
+    const head = element("div", { className: "name" }, name, element("span", { className: "number" }, number));
+    return element("li", { className: title === answer ? "answer" : "" }, head, bar);
+  });
+  const rest = ranked.length - SHOWN;
+  if (rest > 0) rows.push(element("li", { className: "quiet" }, `and ${rest} more`));
+  return element("ul", { className: "candidates" }, ...rows);
+}
+
+function wikipedia(title) {
+  const href = "https://en.wikipedia.org/wiki/" + encodeURIComponent(title.replaceAll(" ", "_"));
+  return element("a", { href, target: "_blank", rel: "noreferrer noopener" }, "Read about it in Wikipedia ↗");
+}
+
+/** Draw how the probabilities of a mention moved over the steps. */
+function history(run, mention) {
+  const points = run.history(mention);
+  if (points.length < 2) return null;
+  const space = "http://www.w3.org/2000/svg";
+  const svg = document.createElementNS(space, "svg");
+  svg.setAttribute("class", "history");
+  svg.setAttribute("viewBox", "0 0 100 100");
+  svg.setAttribute("preserveAspectRatio", "none");
+  svg.setAttribute("role", "img");
+  svg.setAttribute("aria-label", "Probabilities over the steps");
+  const add = (tag, attributes) => {
+    const made = document.createElementNS(space, tag);
+    Object.entries(attributes).forEach(([name, value]) => made.setAttribute(name, value));
+    svg.append(made);
+  };
+  for (const y of [0, 50, 100]) add("line", { x1: 0, x2: 100, y1: y, y2: y });
+  const [first, end] = [points[0][0], points.at(-1)[0]];
+  const titles = [...points.at(-1)[1]].sort((a, b) => b[1] - a[1]).slice(0, 4).map(([title]) => title);
+  for (const title of titles.reverse()) {
+    const line = points.map(([index, chances]) => {
+      const chance = chances.find((pair) => pair[0] === title)?.[1] ?? 0;
+      return `${(100 * (index - first)) / (end - first)} ${100 - 100 * chance}`;
+    });
+    add("path", { d: "M" + line.join("L"), class: title === run.answer(mention) ? "answer" : "" });
+  }
+  const caption = `Asked ${points.length} times, before step ${run.steps[first].number} to ${run.steps[end].number}`;
+  return element("div", {}, element("h4", {}, "Over the steps"), svg, element("p", { className: "quiet" }, caption));
+}
+
+function decidedNow(run, mention) {
+  const resolution = run.mentions[mention].resolution;
+  const at = run.places.get(mention) - 1;
+  const asked = run.steps[at].open.get(mention);
+  const after = asked ?? resolution?.alternatives ?? run.chances(mention, at) ?? [];
+  const alone = run.local === run ? null : run.local.chances(mention, 0);
+  const only = after.length === 1 ? "Its only candidate: no need to ask." : null;
+  const note = resolution ? only : `Left open: ${run.mentions[mention].reason ?? "no answer"}.`;
+  return [
+    element("h3", {}, run.surface(mention)),
+    note && element("p", { className: "quiet" }, note),
+    candidates(after, alone && new Map(alone), resolution?.entity),
+    alone && after.length > 1 ? element("p", { className: "quiet" }, TICK) : null,
+    resolution && wikipedia(resolution.entity),
+  ];
+}
+
+function several(run, step, onpick) {
+  const rows = step.decided.map((mention) => {
+    const [title, chance] = best(run.chances(mention, 0) ?? []);
+    const button = element("button", { type: "button", onclick: () => onpick(mention) }, run.surface(mention));
+    return element("li", {}, element("span", { className: "chips" }, button), ` ${run.answer(mention) ?? "left open"} `,
+      element("span", { className: "number" }, title ? percent(chance) : ""));
+  });
+  return [element("h3", {}, `${step.decided.length} mentions at once`), element("ul", { className: "moved" }, ...rows)];
+}
+
+function movedList(run, place, onpick) {
+  const moved = run.moved(place).slice(0, 4);
+  if (!moved.length) return null;
+  const rows = moved.map(({ mention, before, after }) => {
+    const [title, chance] = best(after);
+    const [former] = best([...before]);
+    const flip = former && former !== title;
+    const was = before.has(title) ? `${percent(before.get(title))} → ` : "";
+    return element("li", {},
+      element("span", { className: "surface" }, run.surface(mention)), ": ",
+      element("span", { className: flip ? "flip" : "" }, title), " ",
+      element("span", { className: "number" }, was + percent(chance)),
+      flip ? element("div", { className: "quiet" }, `before: ${former}`) : null);
+  });
+  return element("div", {}, element("h4", {}, "What this answer moved"), element("ul", { className: "moved" }, ...rows));
+}
+
+function maskedList(run, place, onpick) {
+  const masked = run.masked(place);
+  if (!masked.length) return element("p", { className: "quiet" }, "Nothing is masked any more.");
+  const chips = masked.map((mention) => element("button", { type: "button", onclick: () => onpick(mention) }, run.surface(mention)));
+  return element("div", {}, element("h4", {}, `Still masked (${masked.length})`), element("div", { className: "chips" }, ...chips));
+}
+
+function mentionPanel(run, place, mention, onpick) {
+  const state = run.state(mention, place);
+  const kicker = { masked: "Still masked: what it would be now", current: "Decided now", decided: "Decided", unresolved: "Left open" };
+  const at = run.places.get(mention);
+  const after = state === "masked" ? run.chances(mention, place) : at ? (run.steps[at - 1].open.get(mention) ?? run.chances(mention, at)) : null;
+  const alone = run.local === run ? null : run.local.chances(mention, 0);
+  const { resolution, reason } = run.mentions[mention];
+  const shown = state === "masked" ? best(after ?? [])[0] : resolution?.entity;
+  return [
+    element("p", { className: "kicker" }, kicker[state] + (state === "decided" ? ` in step ${run.steps[at - 1].number}` : "")),
+    element("h3", {}, run.surface(mention)),
+    state === "unresolved" ? element("p", {}, reason ?? "no answer") : null,
+    after && candidates(after, alone && new Map(alone), shown),
+    alone && after?.length > 1 ? element("p", { className: "quiet" }, TICK) : null,
+    resolution && state !== "masked" ? wikipedia(resolution.entity) : null,
+    history(run, mention),
+    element("p", {}, element("button", { type: "button", onclick: () => onpick(null) }, "Back to the step")),
+  ];
+}
+
+export function drawPanel(target, run, order, place, picked, onpick) {
+  let parts;
+  if (picked !== null) parts = mentionPanel(run, place, picked, onpick);
+  else if (place === 0) {
+    const intro = `Each mention is a [MASK] to the network. ${INTRO[order]}`;
+    parts = [element("p", { className: "kicker" }, "Before the first step"), element("h3", {}, "All is masked"), element("p", {}, intro), maskedList(run, 0, onpick)];
+  } else {
+    const step = run.steps[place - 1];
+    const main = step.decided.length > 1 ? several(run, step, onpick) : step.decided.flatMap((mention) => decidedNow(run, mention));
+    parts = [element("p", { className: "kicker" }, `Step ${step.number} of ${run.steps.at(-1).number}`), ...main, movedList(run, place, onpick), maskedList(run, place, onpick)];
+  }
+  target.replaceChildren(...parts.filter(Boolean));
+}
+
+export function drawDecisions(target, run, place, ongo) {
+  const rows = run.steps.flatMap((step, index) => step.decided.map((mention) => {
+    const { resolution, reason } = run.mentions[mention];
+    const answer = element("span", {}, element("span", { className: "surface" }, run.surface(mention)), " → ", resolution?.entity ?? `left open: ${reason ?? "no answer"}`);
+    const button = element("button", { type: "button", onclick: () => ongo(index + 1) },
+      element("span", { className: "step" }, String(step.number)), answer,
+      element("span", { className: "number" }, resolution ? percent(resolution.probability) : ""));
+    return element("li", { className: index + 1 > place ? "future" : index + 1 === place ? "now" : "" }, button);
+  }));
+  target.replaceChildren(...rows);
+}
