@@ -3,6 +3,7 @@
     python benchmarks/training.py small OUT     # 12×384 encoder, 300,000 entities: both patterns, compiled or not
     python benchmarks/training.py base OUT      # BERT-base shape
     python benchmarks/training.py large OUT     # BERT-large shape, the paper's batch of 2,048 windows
+    python benchmarks/training.py check OUT     # the fast path gives the losses and gradients of the exact one
     python benchmarks/training.py small OUT --tiny      # seconds on a CPU: shows that it runs, measures nothing
 
 Data are random windows of 450 to 510 pieces and about 25 links, the same for all. Loops take turns, several rounds of
@@ -19,7 +20,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -27,6 +28,7 @@ from torch import nn
 
 from deixis.model import Config, Network, WordsSee
 from deixis.training import Processes, Recipe, TrainingData, train
+from deixis.training.objectives import outcome
 from deixis.training.steps import Pass, Plan
 
 Compile = Literal["on", "tuned", "off"]
@@ -303,6 +305,40 @@ def days(part: Part, pieces_per_s: float) -> dict[str, float]:
     return result
 
 
+def check(part: Part, out: Path) -> None:
+    """Compare the fast path (bf16, packed attention, compiled) with fp32, window by window: loss and gradients."""
+    part = replace(part, windows=8, entities=5000)
+    data = make_data(part)
+    made = next(Plan.of(data, Recipe(batch=8)).run()).passes[0].to(device())
+    rows = []
+    for words_see in get_args(WordsSee):
+        network = Network(part.config(words_see))
+        network.initialise(torch.Generator().manual_seed(0))
+        with torch.no_grad():  # larger weights than drawn, so that rows differ and attention matters
+            for parameter in network.encoder.parameters():
+                parameter.mul_(2.0)
+        network.to(device()).eval()
+        results: list[tuple[float, list[torch.Tensor]]] = []
+        for precision, compiled in ((torch.float32, False), (torch.bfloat16, False), (torch.bfloat16, True)):
+            network.precision = precision
+            network.compile_layers(compiled and torch.cuda.is_available())
+            network.zero_grad()
+            loss = outcome(network, made, 0.0).loss / len(made.labels)
+            loss.backward()  # type: ignore[no-untyped-call]
+            gradients = [x.grad.flatten().double() for x in network.encoder.parameters() if x.grad is not None]
+            results.append((float(loss.detach()), gradients))
+        for name, (loss_, gradient) in zip(("fp32", "bf16", "bf16, compiled"), results, strict=True):
+            pairs = zip(results[0][1], gradient, strict=True)
+            cosines = [float(nn.functional.cosine_similarity(a, b, dim=0)) for a, b in pairs if float(a.norm()) > 1e-4]
+            row = {"median": statistics.median(cosines), "lowest": min(cosines)}
+            rows.append({"pattern": words_see, "way": name, "loss": loss_, **row})
+            print(
+                f"{words_see:14}{name:16}loss {loss_:.5f}   cosine with fp32's gradient, a tensor of the encoder:", row
+            )
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "training-check.json").write_text(json.dumps(rows, indent=1) + "\n")
+
+
 def profile(steps: Iterator[tuple[int, float]], out: Path) -> None:
     """Write which kernels take the time of three steps."""
     from torch.profiler import ProfilerActivity
@@ -322,7 +358,7 @@ def profile(steps: Iterator[tuple[int, float]], out: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=PARTS)
+    parser.add_argument("part", choices=[*PARTS, "check"])
     parser.add_argument("out", type=Path, help="folder for the JSON")
     parser.add_argument("--tiny", action="store_true", help="a tiny shape, to see that it runs")
     parser.add_argument("--profile", choices=["answers", "placeholders"], help="show the kernels of one loop instead")
@@ -331,9 +367,12 @@ def main() -> None:
     parser.add_argument("--only", help="measure loops whose name contains this")
     parser.add_argument("--pieces-at-once", type=int)
     given = parser.parse_args()
-    part = TINY if given.tiny else PARTS[given.part]
+    part = TINY if given.tiny else PARTS.get(given.part, PARTS["small"])
     if given.pieces_at_once:
         part = replace(part, pieces_at_once=given.pieces_at_once)
+    if given.part == "check":
+        check(part, given.out)
+        return
     torch.set_float32_matmul_precision("high")
     data = make_data(part)
     if given.profile:
