@@ -16,7 +16,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import torch
 from safetensors import SafetensorError
@@ -34,6 +34,7 @@ __all__ = ["ModelFolder", "Precision", "convert_luke", "network_from_bert"]
 Precision = Literal["fp32", "fp16", "int8"]
 
 CONFIG, ENCODER, ENTITIES, VOCABULARY = "config.json", "encoder.safetensors", "entities.safetensors", "vocabulary.jsonl"
+CANDIDATES = "candidates"
 TABLE = "entity_embeddings.entity_embeddings.weight"
 SCALE = "entity_embeddings.entity_embeddings.scale"
 BIAS = "entity_predictions.bias"
@@ -53,6 +54,7 @@ class ModelFolder:
     network: Network
     tokenizer: Tokenizer
     vocabulary: Vocabulary
+    store: CandidateStore | None = None  # what `load` found; `save` copies the one whose path it is given
 
     def save(
         self,
@@ -76,7 +78,7 @@ class ModelFolder:
             self.vocabulary.save(aside / VOCABULARY)
             self.tokenizer.save(aside)
             if candidates is not None:
-                shutil.copytree(candidates, aside / "candidates")
+                shutil.copytree(candidates, aside / CANDIDATES)
             paths = sorted(path for path in aside.rglob("*") if path.is_file())
             files = {str(path.relative_to(aside)): digest_file(path) for path in paths}
             manifest = Manifest("model", {"table": table, "encoder": encoder}, dict(parents or {}), files)
@@ -99,7 +101,16 @@ class ModelFolder:
         network.entity_embeddings.entity_embeddings = EntityTable(entities[TABLE], entities.get(SCALE))
         encoder = {name: tensor.float() for name, tensor in _tensors(folder / ENCODER).items()}
         _fill(network, encoder | entities, folder)
-        return cls(network, Tokenizer.load(folder), vocabulary)
+        return cls(network, Tokenizer.load(folder), vocabulary, _store(folder / CANDIDATES))
+
+
+def _store(folder: Path) -> CandidateStore | None:
+    if not folder.exists():
+        return None
+    # Imported here: machines that only train need not have what a store is read with.
+    from deixis.candidates import CandidateStore
+
+    return CandidateStore.open(folder)
 
 
 def _table_state(network: Network, precision: Precision) -> dict[str, Tensor]:

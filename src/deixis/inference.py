@@ -115,7 +115,7 @@ class Disambiguator:
     def load(cls, folder: str | Path, device: str | torch.device = "cpu") -> Disambiguator:
         """Open a model folder."""
         parts = ModelFolder.load(Path(folder))
-        return cls(parts.network, parts.tokenizer, parts.vocabulary, device=torch.device(device))
+        return cls(parts.network, parts.tokenizer, parts.vocabulary, parts.store, device=torch.device(device))
 
     def disambiguate(self, document: Document, settings: Settings | None = None, **changes: Any) -> Resolutions:
         """Resolve the mentions of one document; `changes` are fields of the settings, e.g. `order="local"`."""

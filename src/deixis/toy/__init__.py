@@ -26,7 +26,8 @@ from deixis.wikipedia.articles import read_articles
 from deixis.wikipedia.counting import build_vocabulary
 from deixis.wikipedia.extraction import build_articles
 from deixis.wikipedia.naming import NameSources, build_store
-from deixis.wikipedia.packing import PackingConfig, build_windows
+from deixis.wikipedia.packing import PackingConfig
+from deixis.wikipedia.shards import build_windows
 from deixis.wikipedia.windows import WindowSet
 
 __all__ = ["DUMP", "RECIPE", "build", "marked"]
