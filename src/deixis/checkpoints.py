@@ -16,7 +16,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 import torch
 from safetensors import SafetensorError
@@ -28,6 +28,9 @@ from deixis.encoding import Tokenizer
 from deixis.errors import ArtefactError, InputError
 from deixis.model import Config, EntityTable, Network
 from deixis.vocabulary import MASK, Vocabulary
+
+if TYPE_CHECKING:
+    from deixis.candidates import CandidateStore
 
 __all__ = ["ModelFolder", "Precision", "convert_luke", "network_from_bert"]
 

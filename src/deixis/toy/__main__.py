@@ -8,36 +8,53 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress
 
-from deixis.documents import Resolutions
 from deixis.inference import Disambiguator
-from deixis.rendering import sequence_text
-from deixis.toy import RECIPE, build, marked
+from deixis.rendering import sequence_text, verdict
+from deixis.toy import build, marked
 
-TEXT = marked(
-    "After the [Silver Oar|Velm Cup (rowing)] [Marlow|Ada Marlow (rower)] thanked [Brandt|Lena Brandt (coach)] and the "
-    "[Harbour Club|Harbour Club (rowing)]. The [Falcon|Falcon (boat)] was praised by [Quill|Tom Quill]. Nobody will "
-    "forget [Orrin|Orrin (lake)]."
-)
+# The same words but for the first name, which leads to one entity only and stands in no page's text.
+TEXTS = [
+    marked(
+        "After the [Silver Oar|Velm Cup (rowing)], [Marlow|Ada Marlow (rower)] thanked [Brandt|Lena Brandt (coach)] "
+        "and the [Harbour Club|Harbour Club (rowing)]. The [Falcon|Falcon (boat)] was praised, and nobody will forget "
+        "[Orrin|Orrin (lake)]."
+    ),
+    marked(
+        "After the [Golden Rook|Velm Cup (chess)], [Marlow|Ada Marlow (chess player)] thanked "
+        "[Brandt|Lena Brandt (composer)] and the [Harbour Club|Harbour Club (chess)]. The [Falcon|Falcon (opening)] "
+        "was praised, and nobody will forget [Orrin|Orrin (king)]."
+    ),
+]
 
 
 def main() -> None:
-    """Train in a temporary folder, then resolve one text in two orders."""
+    """Train in a temporary folder, then resolve two texts in two orders."""
     console = Console(highlight=False)
     console.print(
-        "[bold]The island of Velm[/bold] is a small invented Wikipedia: two Ada Marlows (a rower, a chess player), "
-        "two Velm Cups,\ntwo Falcons (a boat, an opening), two Orrins (a lake, a king). A small network learns it "
-        "from the links of its pages.\n"
+        "[bold]The island of Velm[/bold] is a small invented Wikipedia with two Ada Marlows (a rower and a chess "
+        "player), two Velm Cups, two Falcons (a boat and an opening), two Orrins (a lake and a king). A small network "
+        "learns it from the links of its pages.\n"
     )
     with tempfile.TemporaryDirectory() as folder:
-        nlp = train(Path(folder), console)
-        local, confidence = nlp.disambiguate(TEXT, order="local"), nlp.disambiguate(TEXT)
+        show(train(Path(folder), console), console)
+
+
+def show(nlp: Disambiguator, console: Console) -> None:
+    """Resolve the texts, and say what the global order changed."""
     console.print(
-        "\n[bold]Now a text it has never seen.[/bold] [underline]Silver Oar[/underline] is a name that leads to one "
-        "entity only, so it is decided first;\neach answer becomes an input, and the next surest follows. Numbers are "
+        "\n[bold]Now two texts it has never seen[/bold], the same but for their first name. That name leads to one "
+        "entity only, so it is decided first; each answer becomes an input, and the next surest follows. Numbers are "
         "steps, ✓ and ✗ are right and wrong.\n"
     )
-    console.print(sequence_text(confidence))
-    compare(local, confidence, console)
+    for result in nlp.disambiguate_many(TEXTS):
+        console.print(sequence_text(result))
+    for name, order in (("local: one pass, no answer seen", "local"), ("confidence: the surest first", "confidence")):
+        verdicts = [
+            verdict(mention, resolution)
+            for result in nlp.disambiguate_many(TEXTS, order=order)
+            for mention, resolution in zip(result.document.mentions, result, strict=True)
+        ]
+        console.print(f"{verdicts.count('right'):3} of {len(verdicts)} right in [bold]{name}[/bold]")
 
 
 def train(folder: Path, console: Console) -> Disambiguator:
@@ -51,18 +68,6 @@ def train(folder: Path, console: Console) -> Disambiguator:
         f"{step.accuracy:.0%} of the masked entities of the last step are right"
     )
     return Disambiguator.load(folder / "model")
-
-
-def compare(local: Resolutions, confidence: Resolutions, console: Console) -> None:
-    """Say what the global order changed."""
-    golds = [mention.entity for mention in confidence.document.mentions]
-    for name, result in (("local: one pass, no answer seen", local), ("confidence: the surest first", confidence)):
-        right = sum(resolution.entity == gold for resolution, gold in zip(result, golds, strict=True))
-        console.print(f"{right} of {len(golds)} right in [bold]{name}[/bold]")
-    for one, other in zip(local, confidence, strict=True):
-        if one.entity != other.entity:
-            console.print(f"  {one.text}: local says {one.entity}, confidence {other.entity}")
-    console.print(f"\nrecipe: {RECIPE.epochs:g} epochs at {RECIPE.learning_rate:g}; see src/deixis/toy/__init__.py")
 
 
 if __name__ == "__main__":
