@@ -81,7 +81,7 @@ def build_articles(
         finished, digest = _finish(parts, output, table, workers)
     except InputError as error:
         kept = len(list(folder.glob("*.zst")))
-        raise InputError(f"{error}; {kept} finished parts are kept, run the command again to go on") from error
+        raise InputError(f"{error}; finished parts are kept ({kept}), run the command again to go on") from error
     counts = _summed([fact.counts for fact in facts] + [finished])
     counts["redirects"] = dict(sorted(table.counts.items())) | counts.get("redirects", {})
     parameters = {"redirects": None if redirects is None else redirects.name}
