@@ -155,11 +155,9 @@ def recall(folder: Path, benchmarks: Path, drift: Path | None) -> None:
             flush=True,
         )
     print("\nmissing, percent of the mentions")
-    for reason in dict.fromkeys(reason for counts in missing.values() for reason in sorted(counts)):
-        total = {
-            name: sum(len(document.mentions) for document in read_set(benchmarks, name).documents) for name in SETS
-        }
-        print(f"{reason:60}", *(f"{100 * missing[name][reason] / total[name]:7.1f}" for name in SETS))
+    print(f"{'':72}", *(f"{name:>7}" for name in SETS))
+    for reason in sorted({reason for counts in missing.values() for reason in counts}):
+        print(f"{reason:72}", *(f"{100 * missing[name][reason] / sizes[name]:7.1f}" for name in SETS))
 
 
 def _measure(
