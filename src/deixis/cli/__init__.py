@@ -14,6 +14,7 @@ from deixis.cli.disambiguate import disambiguate
 from deixis.cli.evaluate import evaluate
 from deixis.cli.finetune import finetune
 from deixis.cli.pretrain import pretrain
+from deixis.cli.redirects import redirects
 from deixis.cli.serve import serve
 from deixis.cli.vocabulary import vocabulary
 from deixis.cli.windows import windows
@@ -39,6 +40,7 @@ def _root() -> None:
 app.command()(disambiguate)
 app.command()(serve)
 app.command()(articles)
+app.command()(redirects)
 app.command()(vocabulary)
 app.add_typer(candidates, name="candidates")
 app.command()(windows)

@@ -13,7 +13,7 @@ from deixis.errors import InputError
 from deixis.wikipedia.articles import Article, read_articles
 from deixis.wikipedia.counting import digests, gather_redirects
 
-__all__ = ["NameSources", "build_store"]
+__all__ = ["NameSources", "build_store", "read_pairs"]
 
 Step = tuple[Path, Callable[[Path], None]]
 
@@ -86,17 +86,18 @@ def add_annotated(builder: StoreBuilder, articles: Iterable[Article]) -> None:
 
 def add_aliases(builder: StoreBuilder, path: Path) -> None:
     """Add other names of entities: lines alias<TAB>title."""
-    for alias, title in _pairs(path, "an alias, a tab and a title"):
+    for alias, title in read_pairs(path, "an alias, a tab and a title"):
         builder.add_alias(alias, title)
 
 
 def add_descriptions(builder: StoreBuilder, path: Path) -> None:
     """Add the titles, and the abbreviations in brackets, of lines title<TAB>description."""
-    for title, description in _pairs(path, "a title, a tab and a description"):
+    for title, description in read_pairs(path, "a title, a tab and a description"):
         builder.add_description(title, description)
 
 
-def _pairs(path: Path, expected: str) -> Iterator[tuple[str, str]]:
+def read_pairs(path: Path, expected: str) -> Iterator[tuple[str, str]]:
+    """Yield the first two fields of tab-separated lines; `expected` says what they are, for messages."""
     for number, line in read_lines(path):
         try:
             first, second, *_ = line.decode().split("\t")

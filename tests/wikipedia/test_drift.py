@@ -1,0 +1,55 @@
+"""Title drift: older titles lead to the entity that an alias names, and only where that is certain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from deixis.artefacts import Manifest
+from deixis.wikipedia.articles import Article, Link
+from deixis.wikipedia.counting import manifest_path
+from deixis.wikipedia.drift import build_redirects, find_drift
+from deixis.wikipedia.naming import NameSources
+from deixis.wikipedia.redirects import read_redirects
+
+ALIASES = [
+    ("football world cup", "FIFA World Cup"),
+    ("world cup", "FIFA World Cup"),
+    ("world cup", "Cricket World Cup"),
+    ("stalin", "Joseph Stalin"),
+    ("bonna", "Bonn"),
+]
+
+
+def test_only_unknown_titles_with_one_meaning_lead_on() -> None:
+    targets = ["Football World Cup", "World Cup", "Stalin", "FIFA World Cup", "Unheard Of", "Bonna"]
+    found = find_drift(targets, {"Stalin"}, ALIASES, {"Bonna": "Bonn (city)", "Bonn": "Bonn (city)"})
+    assert found == {"Football World Cup": "FIFA World Cup"}
+
+
+def test_the_table_holds_pages_tables_and_drift(tmp_path: Path) -> None:
+    pages = [
+        Article("Sport", "The cup and Stalin", (Link(4, 7, "Football World Cup"), Link(12, 18, "Stalin"))),
+        Article("Footie", redirect="Football World Cup"),
+    ]
+    (tmp_path / "articles.jsonl").write_bytes(b"".join(page.to_json() + b"\n" for page in pages))
+    (tmp_path / "aliases.tsv").write_text("".join(f"{alias}\t{title}\n" for alias, title in ALIASES))
+    (tmp_path / "descriptions.tsv").write_text("Stalin\tA novel.\n")
+    (tmp_path / "own.tsv").write_text("Bonna\tBonn\n")
+    sources = NameSources(
+        [tmp_path / "articles.jsonl"],
+        [],
+        [tmp_path / "own.tsv"],
+        [tmp_path / "aliases.tsv"],
+        [tmp_path / "descriptions.tsv"],
+    )
+    manifest = build_redirects(sources, tmp_path / "redirects.tsv")
+    assert read_redirects(tmp_path / "redirects.tsv") == {
+        "Bonna": "Bonn",
+        "Footie": "FIFA World Cup",
+        "Football World Cup": "FIFA World Cup",
+    }
+    assert manifest.counts["drifted titles"] == 1
+    assert Manifest.load(manifest_path(tmp_path / "redirects.tsv"), "redirects") == manifest
+    first = (tmp_path / "redirects.tsv").read_bytes()
+    build_redirects(sources, tmp_path / "redirects.tsv")
+    assert (tmp_path / "redirects.tsv").read_bytes() == first
