@@ -39,16 +39,19 @@ DESCRIPTIONS = ("descriptions-en.tsv.xz", "descriptions-more-en.tsv.xz")
 
 
 def build(folder: Path, enwik8: Path, wikipedia: Path, tokenizer: Path) -> None:
-    """Run the three commands and print what each took."""
+    """Run the four commands and print what each took."""
     folder.mkdir(parents=True, exist_ok=True)
     pages = [str(enwik8), *(str(wikipedia / name) for name in PAGES)]
     annotated = [str(wikipedia / name) for name in ANNOTATED]
-    redirects = ["--redirects", str(wikipedia / "redirects" / "page-redirects-en.tsv.xz")]
+    table = folder / "redirects.tsv"
+    redirects = ["--redirects", str(table)]
+    seen = ["--redirects", str(wikipedia / "redirects" / "page-redirects-en.tsv.xz")]
     described = [word for name in DESCRIPTIONS for word in ("--descriptions", str(wikipedia / name))]
     vocabulary, store, windows = folder / "vocabulary.jsonl", folder / "store", folder / "windows"
     names = [word for path in annotated for word in ("--annotated", path)]
     aliases = ["--aliases", str(wikipedia / "redirects" / "aliases-en.tsv.xz")]
     commands = {
+        "redirects": ["redirects", *pages, *names, *seen, *aliases, *described, "-o", str(table)],
         "vocabulary": ["vocabulary", *pages, *annotated, *redirects, "-o", str(vocabulary)],
         "candidates": ["candidates", "build", *pages, *names, *redirects, *aliases, *described, "-o", str(store)],
         "windows": [
