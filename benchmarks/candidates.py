@@ -81,7 +81,10 @@ def _timed(command: list[str]) -> tuple[float, float, float]:
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    code = process.wait()
+    try:
+        code = process.wait()
+    finally:
+        process.kill()  # where we are interrupted it must not go on by itself
     wall = time.perf_counter() - start
     done.set()
     watcher.join()
