@@ -92,10 +92,10 @@ function sayChanges() {
   const parts = others.map((other) => {
     const found = [...differing(other)];
     if (!found.length) return `the same answers as ${other}`;
-    const some = found.slice(0, 3).map((mention) => `${run().surface(mention)} (${other}: ${state.runs[other].answer(mention) ?? "left open"})`);
-    return `${found.length} ${found.length > 1 ? "answers" : "answer"} other than ${other}: ${some.join(", ")}${found.length > 3 ? ", …" : ""}`;
+    const some = found.slice(0, 3).map((mention) => `${run().surface(mention)}, there ${state.runs[other].answer(mention) ?? "left open"}`);
+    return `${found.length} ${found.length > 1 ? "answers" : "answer"} other than ${other} (${some.join("; ")}${found.length > 3 ? "; …" : ""})`;
   });
-  at("changes").textContent = `${state.order[0].toUpperCase()}${state.order.slice(1)} order: ${parts.join("; ")}.`;
+  at("changes").textContent = `${state.order[0].toUpperCase()}${state.order.slice(1)} order: ${parts.join(", ")}.`;
 }
 
 function go(place) {
