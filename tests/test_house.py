@@ -13,14 +13,14 @@ TORCH = {"attention", "batching", "model", "decoding", "training", "inference", 
 # A room may enter the rooms of lower floors, and its own.
 FLOORS = [
     NOUNS,
-    {"encoding"},
+    {"encoding", "detection"},
     {"wikipedia", "datasets", "attention"},
     {"batching"},
     {"model"},
     {"decoding", "checkpoints", "training"},
     {"inference"},
     {"evaluation", "rendering"},
-    {"serving"},
+    {"serving", "integrations"},
     {"toy"},
     {"cli"},
 ]

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import marisa_trie
 import numpy as np
 from numpy.typing import NDArray
 
 from deixis.artefacts import MANIFEST, Manifest, digest_file, folder_aside, write_aside
+from deixis.candidates.occurrences import OccurrenceCounter
 from deixis.candidates.store import WEIGHTS, CandidateStore, Kind
 from deixis.candidates.surfaces import INITIALS, initials, key, short_titles
 from deixis.documents import normalise_title
@@ -39,6 +40,7 @@ class StoreBuilder:
         self._titles: dict[str, int] = {}
         self._popularity: Counter[int] = Counter()
         self._names, self._parts = _Table(), _Table()
+        self._occurrences: dict[str, tuple[int, int, int]] = {}  # of the stores added
         self.counts: Counter[str] = Counter()
         for source, target in sorted(self._redirects.items()):
             self.add_redirect(source, target)
@@ -95,11 +97,19 @@ class StoreBuilder:
     def add_store(self, store: CandidateStore) -> None:
         """Add all of another store; counts are summed."""
         self.counts["stores"] += 1
+        if store.has_occurrences:
+            for name in store.names():
+                self._add_occurrences(name, store.occurrences(cast(int, store.number(name))))
         for title, popularity in store.titles():
             self._popularity[self._number(title)] += popularity
         for name in store.names():
             for entry in store.entries(name):
                 self._names.add(name, self._number(entry.entity), entry.kind, entry.count)
+
+    def _add_occurrences(self, name: str, counted: tuple[int, int, int] | None) -> None:
+        if counted is not None and any(counted):
+            before = self._occurrences.get(name, (0, 0, 0))
+            self._occurrences[name] = before[0] + counted[0], before[1] + counted[1], before[2] + counted[2]
 
     def _number(self, title: str) -> int:
         return self._titles.setdefault(self._redirects.get(title, title), len(self._titles))
@@ -130,13 +140,22 @@ class StoreBuilder:
             for part in sorted(parts):
                 self._parts.add(part, number)
 
-    def save(self, folder: Path, parameters: Mapping[str, Any], parents: Mapping[str, str]) -> Manifest:
-        """Write the store; the folder appears whole or not at all."""
+    def save(
+        self,
+        folder: Path,
+        parameters: Mapping[str, Any],
+        parents: Mapping[str, str],
+        count: Callable[[OccurrenceCounter], None] | None = None,
+    ) -> Manifest:
+        """Write the store; the folder appears whole or not at all.
+
+        `count` gives texts to a counter, where it is to be known how often the names occur in them.
+        """
         if not self._titles:
             raise InputError("there is no link, title or alias in what was given; a store would be empty")
         self._add_titles()
         with folder_aside(folder) as aside:
-            arrays = self._arrays(aside)
+            arrays = self._arrays(aside) | self._occurrence_arrays(aside / "names.marisa", count)
             for name, values in arrays.items():
                 with write_aside(aside / f"{name}.npy") as file:
                     np.save(file, values)
@@ -163,6 +182,18 @@ class StoreBuilder:
             **self._name_arrays(places, folder / "names.marisa"),
             **self._part_arrays(places, popularity, folder / "parts.marisa"),
         }
+
+    def _occurrence_arrays(self, path: Path, count: Callable[[OccurrenceCounter], None] | None) -> Arrays:
+        if count is None and not self._occurrences:
+            return {}
+        trie = marisa_trie.Trie().mmap(str(path))
+        counter = OccurrenceCounter(trie)
+        for name, counted in self._occurrences.items():
+            counter.counts[trie[name]] += np.array(counted, np.uint32)
+        if count is not None:
+            count(counter)
+            self.counts["articles whose names were counted"] = counter.articles
+        return {"occurrences": counter.counts}
 
     def _name_arrays(self, places: NDArray[np.int64], trie: Path) -> Arrays:
         owners, entities, counts, kinds = self._names.grouped(places, trie)

@@ -11,8 +11,10 @@
                                           beginnings and ends of titles, and initials (behind a "#"), to entities by
                                           popularity: no names by themselves, tried with a document's help (names.py)
 
-Counts are kept and priors computed when asked, so stores can be merged. How often a surface occurs unlinked is not in
-here; it would be one more array beside `names-offsets`.
+    occurrences.npy    (names, 3) uint32  articles where a name is written as one, where it is linked so, where it is
+                                          in lower case (occurrences.py); a store need not have it
+
+Counts are kept and priors computed when asked, so stores can be merged.
 """
 
 from __future__ import annotations
@@ -24,13 +26,14 @@ from dataclasses import dataclass
 from enum import IntFlag
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import marisa_trie
 import numpy as np
 
 from deixis.artefacts import MANIFEST, Manifest
 from deixis.candidates.surfaces import key, variants
+from deixis.candidates.words import Span, Word, find_names
 from deixis.documents import Candidate, Document
 from deixis.errors import ArtefactError
 
@@ -85,6 +88,8 @@ class CandidateStore:
             _view(folder / "parts-offsets.npy"),
             _view(folder / "parts-entities.npy"),
         )
+        counted = folder / "occurrences.npy"
+        self._occurrences = _view(counted) if counted.exists() else None
         self.named = lru_cache(CACHE)(self._named)
 
     @classmethod
@@ -160,6 +165,28 @@ class CandidateStore:
             return []
         entities = self._part_entities[self._part_offsets[number] : self._part_offsets[number + 1]]
         return [(self._title(entity), self._popularity[entity]) for entity in entities]
+
+    def find_names(self, words: list[Word]) -> Iterator[list[Span]]:
+        """Yield the names that start at each word of a text, shorter before longer."""
+        return find_names(words, self._names)
+
+    def number(self, name: str) -> int | None:
+        """Return the number of a name, by its key."""
+        return cast("int | None", self._names.get(name))
+
+    def links(self, number: int) -> float:
+        """Return how many links (and counts of imported lists) have this name."""
+        return float(sum(self._counts[self._name_offsets[number] : self._name_offsets[number + 1]]))
+
+    @property
+    def has_occurrences(self) -> bool:
+        """Whether it was counted how often names occur in text."""
+        return self._occurrences is not None
+
+    def occurrences(self, number: int) -> tuple[int, int, int] | None:
+        """Return in how many articles a name is written as one, linked so, and in lower case; None if not counted."""
+        counted = self._occurrences
+        return None if counted is None else (counted[number, 0], counted[number, 1], counted[number, 2])
 
     def entries(self, name: str) -> Iterator[Entry]:
         """Yield all that is stored under the key of a name."""

@@ -40,6 +40,10 @@ def build(
         list[Path] | None,
         typer.Option(help="Lines title<TAB>description: the titles, and abbreviations in brackets, become names."),
     ] = None,
+    occurrences: Annotated[
+        bool,
+        typer.Option(help="Also count how often names are linked where they occur, by which `deixis link` finds them."),
+    ] = True,
 ) -> None:
     """Build a store from link texts, titles, redirects, aliases and pages of meanings.
 
@@ -52,6 +56,7 @@ def build(
     manifest = build_store(
         sources,
         output,
+        occurrences=occurrences,
         report=lambda sentence: typer.echo(f"deixis: {sentence}", err=True),
         progress=lambda steps: track(steps, "candidates"),
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from deixis.artefacts import Manifest, read_lines
 from deixis.candidates.building import StoreBuilder
+from deixis.candidates.occurrences import OccurrenceCounter
 from deixis.errors import InputError
 from deixis.wikipedia.articles import Article, read_articles
 from deixis.wikipedia.counting import digests, gather_redirects
@@ -33,10 +34,14 @@ def build_store(
     sources: NameSources,
     output: Path,
     *,
+    occurrences: bool = True,
     report: Callable[[str], None] | None = None,
     progress: Callable[[Iterable[Step]], Iterable[Step]] = iter,
 ) -> Manifest:
-    """Write the store of all names found in the sources."""
+    """Write the store of all names found in the sources; `occurrences` of names in the articles make them detectable.
+
+    Counting reads the articles once more, when all names are known.
+    """
     parents = digests(
         articles=sources.articles,
         annotated=sources.annotated,
@@ -56,7 +61,22 @@ def build_store(
     ]
     for path, add in progress(steps):
         add(path)
-    return builder.save(output, {}, parents)
+    texts = [*sources.articles, *sources.annotated] if occurrences else []
+
+    def count(counter: OccurrenceCounter) -> None:
+        # What cannot be read was reported the first time.
+        counting: list[Step] = [(path, lambda path: count_articles(counter, path)) for path in texts]
+        for path, add in progress(counting):
+            add(path)
+
+    return builder.save(output, {"occurrences": bool(texts)}, parents, count if texts else None)
+
+
+def count_articles(counter: OccurrenceCounter, path: Path) -> None:
+    """Count the names in the articles of a file; pages of meanings have no running text."""
+    for article in read_articles(path, report=lambda _: None):
+        if article.redirect is None and not article.disambiguation:
+            counter.add(article.title, article.text, [(link.start, link.end) for link in article.links])
 
 
 def add_articles(builder: StoreBuilder, articles: Iterable[Article]) -> None:

@@ -1,0 +1,68 @@
+"""Precision, recall and speed of mention detection on a benchmark, by threshold: detection.py STORE DATA [SET …]."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from deixis.candidates import CandidateStore
+from deixis.datasets import open_dataset
+from deixis.datasets.dataset import Dataset
+from deixis.detection import THRESHOLD, Detector, NameDetector
+from deixis.rendering import Table
+
+THRESHOLDS = (0.05, 0.08, THRESHOLD, 0.15, 0.2, 0.3)
+
+
+class SpacyDetector:
+    """The entities of a spaCy pipeline, numbers and dates left out."""
+
+    LEFT_OUT = frozenset({"CARDINAL", "DATE", "MONEY", "ORDINAL", "PERCENT", "QUANTITY", "TIME"})
+
+    def __init__(self, name: str) -> None:
+        import spacy
+
+        self._nlp = spacy.load(name)
+
+    def detect(self, text: str) -> list[tuple[int, int]]:
+        """Return the spans of the entities."""
+        return [(e.start_char, e.end_char) for e in self._nlp(text).ents if e.label_ not in self.LEFT_OUT]
+
+
+def measure(detector: Detector, dataset: Dataset, label: str) -> tuple[str, ...]:
+    """Return the cells of a row: strict spans against those of the mentions that have a gold entity."""
+    started, words, found, right = time.perf_counter(), 0, 0, 0
+    for document in dataset.documents:
+        spans = set(detector.detect(document.text))
+        words += len(document.text.split())
+        found += len(spans)
+        right += len(spans & {(mention.start, mention.end) for mention in document.mentions})
+    seconds = time.perf_counter() - started
+    precision, recall = right / max(found, 1), right / max(dataset.mentions, 1)
+    f1 = 2 * right / max(found + dataset.mentions, 1)
+    return label, f"{precision:.3f}", f"{recall:.3f}", f"{f1:.3f}", f"{found:,}", f"{words / seconds:,.0f}"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print one table a set."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("store", type=Path)
+    parser.add_argument("data", type=Path, help="the folder with the benchmarks")
+    parser.add_argument("sets", nargs="*", default=["aida-a"], metavar="SET")
+    parser.add_argument("--spacy", help="also a spaCy pipeline by its name, e.g. en_core_web_sm")
+    options = parser.parse_args(arguments)
+    store = CandidateStore.open(options.store)
+    detectors: list[tuple[str, Detector]] = [(f"{at:g}", NameDetector(store, at)) for at in THRESHOLDS]
+    if options.spacy:
+        detectors.append((options.spacy, SpacyDetector(options.spacy)))
+    for name in options.sets or ["aida-a"]:
+        dataset = open_dataset(options.data, name)
+        rows = tuple(measure(detector, dataset, label) for label, detector in detectors)
+        columns = ("threshold", "precision", "recall", "F1", "spans", "words/s")
+        print(Table(f"{name}, {dataset.mentions:,} mentions", columns, rows).to_markdown())
+
+
+if __name__ == "__main__":
+    main()

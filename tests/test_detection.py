@@ -1,0 +1,127 @@
+"""Mentions in plain text: words as keys have them, what is counted, and which names are chosen."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deixis.candidates import CandidateStore
+from deixis.candidates.building import StoreBuilder
+from deixis.candidates.surfaces import key
+from deixis.candidates.words import read_words
+from deixis.detection import NameDetector
+from deixis.wikipedia.articles import Article, Link
+from deixis.wikipedia.naming import NameSources, build_store
+
+TEXTS = {
+    "France": "It borders on [Spain]. In the north of France it rains; reading helps. He said that reading is fun.",
+    "Spain": "It borders on [France] and the [United States]. Then Reading was read, may be in reading.",
+    "Ada Marlow": "The rower [Ada Marlow] of [Reading] won the [World Cup] in [The Hague]. Marlow knew the World Cup.",
+    "Rain": "He is a saint, may it rain on [New York] and [York] and [York City]. It was on [May 3] that it rained.",
+    "Saints": "The saint of [St. Louis], and [AT&T] and [U.S.] and [Sotheby's] were named by the [United States].",
+}
+
+
+def article(title: str, marked: str) -> Article:
+    text, links = "", []
+    for place, part in enumerate(marked.replace("]", "[").split("[")):
+        if place % 2:
+            links.append(Link(len(text), len(text) + len(part), part))
+        text += part
+    return Article(title, text, tuple(links))
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> NameSources:
+    path = tmp_path_factory.mktemp("detection") / "articles.jsonl"
+    path.write_bytes(b"".join(article(*item).to_json() + b"\n" for item in TEXTS.items()))
+    return NameSources(articles=[path])
+
+
+@pytest.fixture(scope="module")
+def store(sources: NameSources, tmp_path_factory: pytest.TempPathFactory) -> CandidateStore:
+    folder = tmp_path_factory.mktemp("store") / "store"
+    build_store(sources, folder)
+    return CandidateStore.open(folder)
+
+
+def found(store: CandidateStore, text: str, threshold: float = 0.1) -> list[str]:
+    return [text[start:end] for start, end in NameDetector(store, threshold).detect(text)]
+
+
+@given(st.text(alphabet=st.sampled_from("AaBbé .'&-’sß\n1U"), max_size=40))
+def test_words_are_in_order_and_have_keys(text: str) -> None:
+    words = read_words(text)
+    assert all(word.key and 0 <= word.start < word.end <= len(text) for word in words)
+    assert all(left.end <= right.start for left, right in pairwise(words))
+
+
+@pytest.mark.parametrize("name", ["St. Louis", "AT&T", "U.S.", "J. R. R. Tolkien", "O'Neill", "Jean-Paul", "Łódź"])
+def test_words_joined_are_the_key(name: str) -> None:
+    words = read_words(f"so {name} it is")[1:-2]
+    assert " ".join(word.key for word in words) == key(name)
+    assert all(word.joined for word in words)
+
+
+def test_what_a_capital_says() -> None:
+    unsure = [word.key for word in read_words("The end. Here St. Louis is.\nALL IN CAPITALS\nNot so") if word.unsure]
+    assert unsure == ["the", "here", "all", "in", "capitals", "not"]
+
+
+def test_occurrences_are_articles(store: CandidateStore) -> None:
+    def counts(name: str) -> tuple[int, int, int] | None:
+        number = store.number(name)
+        assert number is not None
+        return store.occurrences(number)
+
+    assert counts("united states") == (2, 2, 0)
+    assert counts("reading") == (2, 1, 2)  # named twice, linked once, in lower case twice
+    assert counts("france") == (1, 1, 0)  # not in its own article
+    assert counts("york") == (1, 1, 0)  # what lies in "New York" is no occurrence
+    assert counts("world cup") == (1, 1, 0)  # twice in one article is once
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("She left New York City for Spain.", ["New York", "Spain"]),  # of equally long ones the earlier stays
+        ("She won the World Cup in The Hague.", ["World Cup", "The Hague"]),
+        ("The World Cup began.", ["World Cup"]),
+        ("They met Ada Marlow. Marlow was late, said Marlow.", ["Ada Marlow", "Marlow", "Marlow"]),
+        ("Sotheby's of St. Louis, U.S., and AT&T.", ["Sotheby", "St. Louis", "U.S.", "AT&T"]),
+        ("the world cup in spain", []),
+        ("It was on May 3 that it rained in France's north.", ["France"]),
+        ("He knows Ada France, she Zork Spain well.", []),  # fragments of names that nobody knows
+        ("", []),
+    ],
+)
+def test_names_are_found(store: CandidateStore, text: str, expected: list[str]) -> None:
+    assert found(store, text) == expected
+
+
+def test_common_words_at_sentence_starts_and_in_headlines(store: CandidateStore) -> None:
+    assert found(store, "We saw Reading. Reading is fun.", 0.3) == ["Reading"]
+    assert found(store, "READING AND RAIN IN FRANCE\nAll went well.", 0.3) == ["FRANCE"]
+
+
+def test_a_store_without_occurrences_finds_names_too(sources: NameSources, tmp_path: Path) -> None:
+    manifest = build_store(sources, tmp_path / "store", occurrences=False)
+    store = CandidateStore.open(tmp_path / "store")
+    assert "occurrences.npy" not in manifest.files and not store.has_occurrences
+    assert found(store, "Reading is fun. She left New York for Spain.") == ["New York", "Spain"]
+
+
+def test_merged_stores_add_their_occurrences(store: CandidateStore, tmp_path: Path) -> None:
+    builder = StoreBuilder()
+    builder.add_store(store)
+    builder.add_store(store)
+    builder.add_alias("Lutetia", "Paris")
+    builder.save(tmp_path / "store", {}, {})
+    merged = CandidateStore.open(tmp_path / "store")
+    number, alias = merged.number("reading"), merged.number("lutetia")
+    assert number is not None and merged.occurrences(number) == (4, 2, 4)
+    assert alias is not None and merged.occurrences(alias) == (0, 0, 0)
