@@ -182,6 +182,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=60.0, help="the most a part may take")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the server is stopped too
     with tempfile.TemporaryDirectory() as folder:
         if given.random is not None:
             given.model, given.documents = make_world(given.random, Path(folder), given.count)

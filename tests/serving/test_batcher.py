@@ -63,7 +63,7 @@ def test_what_waits_is_answered_together_by_settings_and_rows() -> None:
         futures.append(batcher.submit([document(name, length)], settings))
     gate.open.set()
     assert [future.result(10)[0].document.id for future in futures] == ["first", "a", "b", "c", "d", "e"]
-    assert gate.batches == [["first"], ["a", "c"], ["b", "e"], ["d"]]  # c fills the budget
+    assert gate.batches == [["first"], ["a", "d"], ["b", "e"], ["c"]]  # c is long, and fits with no other
     batcher.close()
 
 

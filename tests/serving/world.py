@@ -13,7 +13,8 @@ from dataclasses import replace
 import httpx
 import uvicorn
 
-from deixis.documents import Candidate, Document, Mention, Resolutions
+from deixis.detection import Detector
+from deixis.documents import Candidate, Document, Resolutions
 from deixis.inference import Disambiguator
 from deixis.serving.app import create_app
 from deixis.serving.calls import Limits
@@ -35,21 +36,20 @@ class Store:
         return [self.lookup(document.surface(mention)) for mention in document.mentions]
 
 
-class ScriptedLinker:
-    """Finds the words that the store knows, and is unsure of answers under a half."""
+class ScriptedDetector:
+    """Finds the words that the store knows."""
 
-    def detect(self, text: str) -> Document:
-        found = (match for match in re.finditer(r"\w+", text) if match[0].lower() in NAMES)
-        return Document(text, tuple(Mention(*match.span(), candidates=NAMES[match[0].lower()]) for match in found))
+    def detect(self, text: str) -> list[tuple[int, int]]:
+        return [match.span() for match in re.finditer(r"\w+", text) if match[0].lower() in NAMES]
 
-    def settle(self, resolutions: Resolutions) -> Resolutions:
-        items = (
-            item
-            if item.probability >= 0.5
-            else replace(item, entity=None, reason=f"too unsure ({item.probability:.2f})")
-            for item in resolutions
-        )
-        return replace(resolutions, items=tuple(items))
+
+def settle(resolutions: Resolutions) -> Resolutions:
+    """Leave answers under a half unresolved."""
+    items = (
+        item if item.probability >= 0.5 else replace(item, entity=None, reason=f"too unsure ({item.probability:.2f})")
+        for item in resolutions
+    )
+    return replace(resolutions, items=tuple(items))
 
 
 def make_model() -> Disambiguator:
@@ -57,11 +57,11 @@ def make_model() -> Disambiguator:
 
 
 @contextmanager
-def serving(nlp: Disambiguator, linker: ScriptedLinker | None = None, limits: Limits | None = None) -> Iterator[str]:
+def serving(nlp: Disambiguator, detector: Detector | None = None, limits: Limits | None = None) -> Iterator[str]:
     """Run a server in a thread; yield its address; stop it gracefully."""
     sock = socket.create_server(("127.0.0.1", 0))
     address = f"http://127.0.0.1:{sock.getsockname()[1]}"
-    server = uvicorn.Server(uvicorn.Config(create_app(nlp, linker, limits), log_level="critical"))
+    server = uvicorn.Server(uvicorn.Config(create_app(nlp, detector, settle, limits), log_level="critical"))
     thread = threading.Thread(target=server.run, args=([sock],), daemon=True)
     thread.start()
     for _ in range(200):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -18,7 +19,8 @@ from starlette.responses import FileResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deixis import __version__
-from deixis.documents import Candidate, Document, Resolutions
+from deixis.detection import Detector
+from deixis.documents import Candidate, Document, Mention, Resolutions
 from deixis.inference import Disambiguator, Settings
 from deixis.serving.batcher import Batcher
 from deixis.serving.calls import Limits, read_call
@@ -27,7 +29,9 @@ from deixis.serving.nif import read_nif_call, write_nif
 from deixis.serving.refusals import NotProvided, Refusal, TooLarge, Unusable
 from deixis.serving.schema import ERROR, TITLE_AND_NUMBER, answers, json_body, linking_body, turtle_body
 
-__all__ = ["Linker", "create_app"]
+__all__ = ["Settle", "create_app"]
+
+Settle = Callable[[Resolutions], Resolutions]  # leaves unresolved, with a reason, what is too unsure
 
 PAGE = Path(__file__).parent / "page"
 MEDIA = {".css": "text/css", ".js": "text/javascript", ".json": "application/json", ".svg": "image/svg+xml"}
@@ -41,18 +45,6 @@ HEADERS = {
 }
 
 
-class Linker(Protocol):
-    """Finds mentions in plain text, and leaves unresolved what is too unsure."""
-
-    def detect(self, text: str) -> Document:
-        """Return the text with its mentions and their candidates."""
-        ...
-
-    def settle(self, resolutions: Resolutions) -> Resolutions:
-        """Return the resolutions, those under the threshold unresolved with a reason."""
-        ...
-
-
 class Lookup(Protocol):
     """A candidate store as far as GET /candidates needs it."""
 
@@ -64,8 +56,8 @@ class Lookup(Protocol):
 class Service:
     """A model with its queue: what the endpoints share."""
 
-    def __init__(self, nlp: Disambiguator, linker: Linker | None, limits: Limits) -> None:
-        self.nlp, self._linker, self.limits, self.metrics = nlp, linker, limits, Metrics()
+    def __init__(self, nlp: Disambiguator, detector: Detector | None, settle: Settle | None, limits: Limits) -> None:
+        self.nlp, self._detector, self._settle, self.limits, self.metrics = nlp, detector, settle, limits, Metrics()
         self.batcher = Batcher(nlp.disambiguate_many, self.metrics, queue=limits.queue, rows=limits.rows)
 
     async def resolve(self, documents: Sequence[Document], settings: Settings) -> list[Resolutions]:
@@ -74,16 +66,16 @@ class Service:
 
     async def link(self, documents: Sequence[Document], settings: Settings) -> list[Resolutions]:
         """Find the mentions of plain texts and answer them."""
-        linker = self._linker
-        if linker is None:
+        if self._detector is None:
             raise NotProvided(NO_STORE)
-        found = [await run_in_threadpool(_detected, linker, document) for document in documents]
+        found = [await run_in_threadpool(_detected, self._detector, document) for document in documents]
         count = sum(len(document.mentions) for document in found)
         limit = self.limits.traced if settings.trace else self.limits.mentions
         if count > limit:
             traced = " with a trace" if settings.trace else ""
             raise Unusable(f"text has {count:,} mentions; this server takes at most {limit:,} a request{traced}")
-        return [linker.settle(result) for result in await self.resolve(found, settings)]
+        results = await self.resolve(found, settings)
+        return results if self._settle is None else [self._settle(result) for result in results]
 
     def lookup(self, surface: str) -> Sequence[Candidate]:
         """Return the candidates of a surface."""
@@ -92,14 +84,18 @@ class Service:
         return cast(Lookup, self.nlp.candidates).lookup(surface)
 
 
-def _detected(linker: Linker, document: Document) -> Document:
-    found = linker.detect(document.text)
-    return Document(document.text, found.mentions, document.id, document.extra)
+def _detected(detector: Detector, document: Document) -> Document:
+    return replace(document, mentions=tuple(Mention(*span) for span in detector.detect(document.text)))
 
 
-def create_app(nlp: Disambiguator, linker: Linker | None = None, limits: Limits | None = None) -> FastAPI:
-    """Return the server's application over a model."""
-    service = Service(nlp, linker, limits or Limits())
+def create_app(
+    nlp: Disambiguator,
+    detector: Detector | None = None,
+    settle: Settle | None = None,
+    limits: Limits | None = None,
+) -> FastAPI:
+    """Return the server's application over a model; `detector` and `settle` are what POST /link works with."""
+    service = Service(nlp, detector, settle, limits or Limits())
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

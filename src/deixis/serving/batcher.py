@@ -1,6 +1,6 @@
 """Requests of concurrent clients, answered together: one thread runs the network over all that waits.
 
-    clients   ──submit──▶  queue  ──collect (same settings, up to a row budget)──▶  network  ──▶  futures
+    clients   ──submit──▶  queue  ──collect (same settings, like length)──▶  network  ──▶  futures
 
 While one batch runs the next gathers, so batches grow with the load and a lone request waits for nobody. The windows
 of a batch advance together, each at its own step. A full queue refuses at once: waiting without end helps no client.
@@ -31,13 +31,18 @@ Answer = Callable[[Iterable[Document], Settings], Iterator[Resolutions]]
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Job:
     documents: tuple[Document, ...]
     settings: Settings
     rows: int
     since: float
     future: Future[list[Resolutions]] = field(default_factory=Future)
+
+    @property
+    def length(self) -> float:
+        """Rows of one of its documents."""
+        return self.rows / max(1, len(self.documents))
 
 
 class Batcher:
@@ -89,17 +94,26 @@ class Batcher:
             self._run(jobs)
 
     def _collect(self) -> list[_Job]:
-        """Wait for work; return the oldest request and those with its settings, up to the row budget."""
+        """Wait for work; return the oldest request and, up to the row budget, others with its settings.
+
+        Those of like length come first, as a batch is padded to its longest; the oldest is always among them, so
+        none waits for ever.
+        """
         with self._changed:
             self._changed.wait_for(lambda: self._jobs or self._closed)
+            if not self._jobs:
+                return []
+            oldest = self._jobs[0]
+            alike = [job for job in self._jobs if job.settings == oldest.settings]
             taken: list[_Job] = []
-            left: deque[_Job] = deque()
             rows = 0
-            for job in self._jobs:
-                fits = not taken or (job.settings == taken[0].settings and rows + job.rows <= self._rows)
-                (taken if fits else left).append(job)
-                rows += job.rows if fits else 0
-            self._jobs = left
+            for job in sorted(alike, key=lambda job: abs(job.length - oldest.length)):
+                if taken and rows + job.rows > self._rows:
+                    break
+                taken.append(job)
+                rows += job.rows
+            gone = set(taken)
+            self._jobs = deque(job for job in self._jobs if job not in gone)
             self._count(-sum(len(job.documents) for job in taken))
         return taken
 
