@@ -93,7 +93,6 @@ def test_closing_answers_what_waits_and_takes_no_more() -> None:
         batcher.submit([document("late")], Settings())
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_one_bad_document_fails_alone() -> None:
     gate = Gate()
     batcher = start(gate)

@@ -270,6 +270,13 @@ def test_gerbil_asks_for_a_text(client: httpx.Client) -> None:
     assert [str(text) for text in graph.objects(None, NIF.isString)] == [TEXT]
 
 
+def test_several_contexts_in_one_request(client: httpx.Client) -> None:
+    given = gerbil(TEXT, [(0, 5)], "http://example.org/a") + gerbil("the cup", [], "http://example.org/b")
+    graph = rdflib.Graph().parse(data=client.post("/nif", content=given).text, format="turtle")
+    assert sorted(str(text) for text in graph.objects(None, NIF.isString)) == [TEXT, "the cup"]
+    assert "http://example.org/a#char=0,5" in {str(phrase) for phrase in graph.subjects(ITSRDF.taIdentRef)}
+
+
 def test_nif_beyond_ascii(client: httpx.Client) -> None:
     """Java counts an emoji as two; the answer counts as the question does, and survives any reader's encoding."""
     text = "😀 ünder the cup, messi"

@@ -146,10 +146,10 @@ def _add_linking(app: FastAPI, service: Service) -> None:
         documents = read_nif_call(await _body(request, limits.body), limits)
         if service.nlp.candidates is None:
             raise NotProvided("this model folder has no candidate store, and NIF gives no candidates")
-        results = [
-            (await (service.resolve if document.mentions else service.link)([document], Settings()))[0]
-            for document in documents
-        ]
+        asked = (
+            (service.resolve if document.mentions else service.link)([document], Settings()) for document in documents
+        )
+        results = [found for (found,) in await asyncio.gather(*asked)]
         media = "application/x-turtle" if "x-turtle" in request.headers.get("accept", "x-turtle") else "text/turtle"
         return Response(write_nif(results), media_type=media)
 
