@@ -9,13 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import deixis
 from deixis.candidates import CandidateStore
 from deixis.candidates.building import StoreBuilder
 from deixis.candidates.surfaces import key
 from deixis.candidates.words import read_words
+from deixis.checkpoints import Linking, ModelFolder
 from deixis.detection import NameDetector
 from deixis.wikipedia.articles import Article, Link
 from deixis.wikipedia.naming import NameSources, build_store
+from tests.worlds import make_network, make_tokenizer, make_vocabulary
 
 TEXTS = {
     "France": "It borders on [Spain]. In the north of France it rains; reading helps. He said that reading is fun.",
@@ -125,3 +128,58 @@ def test_merged_stores_add_their_occurrences(store: CandidateStore, tmp_path: Pa
     number, alias = merged.number("reading"), merged.number("lutetia")
     assert number is not None and merged.occurrences(number) == (4, 2, 4)
     assert alias is not None and merged.occurrences(alias) == (0, 0, 0)
+
+
+def test_a_text_is_linked(island: Path) -> None:
+    nlp = deixis.load(str(island / "model"))
+    text = "After the Golden Rook came Marlow and Brandt."
+    linked = nlp(text)
+    assert [resolution.text for resolution in linked] == ["Golden Rook", "Marlow", "Brandt"]
+    assert [resolution.entity for resolution in linked] == [
+        "Velm Cup (chess)",
+        "Ada Marlow (chess player)",
+        "Lena Brandt (composer)",
+    ]
+    assert linked[1].url == "https://en.wikipedia.org/wiki/Ada_Marlow_(chess_player)"
+    assert {title for title, _ in linked[1].alternatives} >= {"Ada Marlow (rower)"}
+    assert list(nlp.link_many([text, "nothing"])) == [linked, nlp("nothing")]
+    drawn = linked._repr_html_()
+    assert drawn is not None and "Ada_Marlow_(chess_player)" in drawn and "<script" not in drawn
+
+
+def test_given_mentions_and_other_detectors(island: Path) -> None:
+    class Last:
+        def detect(self, text: str) -> list[tuple[int, int]]:
+            return [(text.rindex(" ") + 1, len(text))]
+
+    nlp = deixis.load(str(island / "model"))
+    given = deixis.Document("Marlow met Brandt", (deixis.Mention(0, 6),))
+    assert [resolution.text for resolution in nlp.link(given)] == ["Marlow"]
+    nlp.detector = Last()
+    assert [resolution.text for resolution in nlp("Marlow met Brandt")] == ["Brandt"]
+    nlp.detector = None
+    with pytest.raises(deixis.InputError, match="no candidate store"):
+        nlp("Marlow")
+
+
+def test_none_of_these(island: Path) -> None:
+    nlp = deixis.load(str(island / "model"))
+    document = nlp.find("They saw Marlow.")
+    sure = nlp.disambiguate(document, order="local")[0]
+    assert sure.entity is not None and sure.probability < 1
+    between = (1 + sure.probability) / 2
+    unsure = nlp.disambiguate(document, order="local", threshold=between)[0]
+    assert unsure.entity is None and unsure.url is None and unsure.alternatives == sure.alternatives
+    assert unsure.reason is not None and sure.entity in unsure.reason
+    nlp.threshold = between
+    assert nlp.link(document, order="local")[0].entity is None  # on in `link`
+    assert nlp.disambiguate(document, order="local")[0].entity == sure.entity  # off in the paper's protocol
+    with pytest.raises(deixis.InputError, match="threshold is 2"):
+        nlp.link(document, threshold=2)
+
+
+def test_a_model_folder_keeps_its_thresholds(tmp_path: Path) -> None:
+    folder = ModelFolder(make_network(4), make_tokenizer(), make_vocabulary(), linking=Linking(0.3, 0.4))
+    folder.save(tmp_path / "model")
+    assert ModelFolder.load(tmp_path / "model").linking == Linking(0.3, 0.4)
+    assert deixis.load(str(tmp_path / "model")).threshold == 0.4

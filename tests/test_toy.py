@@ -6,7 +6,6 @@ import io
 from pathlib import Path
 
 import orjson
-import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -14,7 +13,7 @@ from deixis.checkpoints import ModelFolder
 from deixis.cli import app
 from deixis.documents import Document
 from deixis.inference import Disambiguator
-from deixis.toy import DUMP, RECIPE, build, marked
+from deixis.toy import DUMP, RECIPE, marked
 from deixis.toy.__main__ import show
 from deixis.training import TrainingData, evaluate
 from deixis.wikipedia.windows import WindowSet
@@ -32,14 +31,6 @@ WINTER = [
     "The [Golden Rook|Velm Cup (chess)] and the [Harbour Club|Harbour Club (chess)] and [Quill|Quill (newspaper)].",
 ]
 DOCUMENTS = [marked(text) for text in SUMMER + WINTER]
-
-
-@pytest.fixture(scope="module")
-def island(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("velm")
-    for _ in build(folder):
-        pass
-    return folder
 
 
 def right(nlp: Disambiguator, documents: list[Document], order: str) -> float:

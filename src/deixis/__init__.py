@@ -31,12 +31,22 @@ __version__ = "0.1.0"
 def load(folder: str, device: str = "cpu") -> Disambiguator:
     """Open a model folder.
 
-    >>> nlp = load("model")                                              # doctest: +SKIP
+    >>> nlp = load("model")                                               # doctest: +SKIP
+    >>> nlp("Messi won the World Cup.")                                   # doctest: +SKIP
     >>> nlp.disambiguate(Document("Messi won the World Cup.", mentions))  # doctest: +SKIP
     """
     from deixis.inference import Disambiguator
 
     return Disambiguator.load(folder, device)
+
+
+def _drawn(resolutions: Resolutions) -> str:
+    from deixis.rendering import linked_html
+
+    return linked_html(resolutions)
+
+
+Resolutions.drawn = _drawn
 
 
 def __getattr__(name: str) -> Any:

@@ -6,6 +6,7 @@ entities.safetensors   the entity table (fp32, fp16, or int8 with a scale a row)
 vocabulary.jsonl       entities in the order of their rows
 tokenizer.json
 candidates/            the store, where the folder has one
+linking.json           how plain texts are linked, where it is not as by default
 manifest.json          digests of all, parents
 """
 
@@ -14,7 +15,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
@@ -32,12 +33,12 @@ from deixis.vocabulary import MASK, Vocabulary
 if TYPE_CHECKING:
     from deixis.candidates import CandidateStore
 
-__all__ = ["ModelFolder", "Precision", "convert_luke", "network_from_bert"]
+__all__ = ["Linking", "ModelFolder", "Precision", "convert_luke", "network_from_bert"]
 
 Precision = Literal["fp32", "fp16", "int8"]
 
 CONFIG, ENCODER, ENTITIES, VOCABULARY = "config.json", "encoder.safetensors", "entities.safetensors", "vocabulary.jsonl"
-CANDIDATES = "candidates"
+CANDIDATES, LINKING = "candidates", "linking.json"
 TABLE = "entity_embeddings.entity_embeddings.weight"
 SCALE = "entity_embeddings.entity_embeddings.scale"
 BIAS = "entity_predictions.bias"
@@ -51,6 +52,14 @@ def check_precision(name: str) -> Precision:
 
 
 @dataclass(frozen=True, slots=True)
+class Linking:
+    """How a model links plain texts; both are chosen on held-out data."""
+
+    names: float | None = None  # the least link probability of a mention; None: detection.py's own
+    answers: float = 0.0  # the least probability of an answer; under it a mention is left unresolved
+
+
+@dataclass(frozen=True, slots=True)
 class ModelFolder:
     """All that is needed to disambiguate, as a folder holds it."""
 
@@ -58,6 +67,7 @@ class ModelFolder:
     tokenizer: Tokenizer
     vocabulary: Vocabulary
     store: CandidateStore | None = None  # what `load` found; `save` copies the one whose path it is given
+    linking: Linking = field(default_factory=Linking)
 
     def save(
         self,
@@ -80,6 +90,8 @@ class ModelFolder:
             save_file(entities, aside / ENTITIES)
             self.vocabulary.save(aside / VOCABULARY)
             self.tokenizer.save(aside)
+            if self.linking != Linking():
+                (aside / LINKING).write_text(json.dumps(asdict(self.linking)) + "\n")
             if candidates is not None:
                 shutil.copytree(candidates, aside / CANDIDATES)
             paths = sorted(path for path in aside.rglob("*") if path.is_file())
@@ -104,7 +116,17 @@ class ModelFolder:
         network.entity_embeddings.entity_embeddings = EntityTable(entities[TABLE], entities.get(SCALE))
         encoder = {name: tensor.float() for name, tensor in _tensors(folder / ENCODER).items()}
         _fill(network, encoder | entities, folder)
-        return cls(network, Tokenizer.load(folder), vocabulary, _store(folder / CANDIDATES))
+        store, linking = _store(folder / CANDIDATES), _linking(folder / LINKING)
+        return cls(network, Tokenizer.load(folder), vocabulary, store, linking)
+
+
+def _linking(path: Path) -> Linking:
+    if not path.exists():
+        return Linking()
+    try:
+        return Linking(**_json(path))
+    except TypeError as error:
+        raise ArtefactError(f"{path} does not say how to link: {error}") from None
 
 
 def _store(folder: Path) -> CandidateStore | None:

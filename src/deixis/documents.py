@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, overload
+from typing import Any, ClassVar, NamedTuple, overload
 from urllib.parse import quote
 
 from deixis.errors import InputError
@@ -174,6 +174,7 @@ class Resolutions(Sequence[Resolution]):
     items: tuple[Resolution, ...]
     passes: int = 0  # of the network over the document's windows
     trace: tuple[Step, ...] | None = None  # the steps as they were taken, where they were asked for
+    drawn: ClassVar[Callable[[Resolutions], str] | None] = None  # to HTML; set by the package, as rendering is above
 
     @overload
     def __getitem__(self, index: int) -> Resolution: ...
@@ -187,6 +188,11 @@ class Resolutions(Sequence[Resolution]):
 
     def __iter__(self) -> Iterator[Resolution]:
         return iter(self.items)
+
+    def _repr_html_(self) -> str | None:
+        """Return what notebooks show."""
+        draw = type(self).drawn
+        return None if draw is None else draw(self)
 
     def to_json(self) -> bytes:
         """Return the document with its resolutions as one line of document JSONL, without the newline."""

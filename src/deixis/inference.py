@@ -1,4 +1,4 @@
-"""The Disambiguator: documents in, resolutions out."""
+"""The Disambiguator: documents or plain texts in, resolutions out."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from deixis.batching import batches_by_length, make_batch
 from deixis.candidates import CandidateSource
-from deixis.checkpoints import ModelFolder
+from deixis.checkpoints import Linking, ModelFolder
 from deixis.decoding import Commit, Decisions, Observer, Order, Question, check_order, decode
-from deixis.documents import Candidate, Document, Resolution, Resolutions, Step
+from deixis.detection import THRESHOLD, Detector, NameDetector
+from deixis.documents import Candidate, Document, Mention, Resolution, Resolutions, Step
 from deixis.encoding import SPLITTINGS, Splitting, Tokenizer, Window, windows_of
 from deixis.errors import InputError
 from deixis.model import Network
@@ -35,7 +36,9 @@ class Settings:
 
     `unknown` is what becomes of candidates outside the vocabulary (protocol 7): out of the softmax unless none is
     known ("skip"), one shared [UNK] candidate ("shared", the released code), or a logit of 0 each ("zero", its
-    older version). `top` candidates by prior take part; a list without priors is not cut.
+    older version). `top` candidates by prior take part; a list without priors is not cut. `threshold` is the least
+    probability of an answer: under it a mention is left unresolved with a reason. The paper answers always (None);
+    `link` takes the model's own threshold where none is given. Answers under it still are what later steps see.
     """
 
     order: Order = "confidence"
@@ -45,6 +48,7 @@ class Settings:
     top: int | None = 30
     centred_first: bool = False  # natural order decides the centred mention first, as the released code does
     without_candidates: Literal["mask", "pad"] = "mask"  # what such a mention is to the others; "pad": released code
+    threshold: float | None = None  # under this probability: none of these
     trace: bool = False  # keep every step's probabilities in `Resolutions.trace`
 
     def __post_init__(self) -> None:
@@ -58,6 +62,8 @@ class Settings:
                 raise InputError(f"{name} is {value!r}; expected one of {', '.join(allowed)}")
         if self.top is not None and self.top < 1:
             raise InputError(f"top is {self.top}; expected at least 1")
+        if self.threshold is not None and not 0 <= self.threshold <= 1:
+            raise InputError(f"threshold is {self.threshold}; expected a probability, or None to answer always")
 
 
 @dataclass(slots=True)
@@ -91,19 +97,22 @@ class _Task:
 
 @dataclass
 class Disambiguator:
-    """A network with its tokenizer, vocabulary and, where there is one, candidate store.
+    """A network with its tokenizer, vocabulary and, where there are any, candidate store and detector.
 
     It holds no state of a call, so threads may share one.
 
     >>> nlp = Disambiguator.load("model")                       # doctest: +SKIP
-    >>> for resolution in nlp.disambiguate(document):           # doctest: +SKIP
-    ...     print(resolution.text, resolution.entity)
+    >>> for resolution in nlp("Messi won the World Cup."):      # doctest: +SKIP
+    ...     print(resolution.text, resolution.entity, resolution.url, resolution.probability, resolution.step)
+    >>> nlp.disambiguate(document, order="natural")             # doctest: +SKIP
     """
 
     network: Network
     tokenizer: Tokenizer
     vocabulary: Vocabulary
     candidates: CandidateSource | None = None
+    detector: Detector | None = None  # finds the mentions of plain texts
+    threshold: float = 0.0  # the least probability of an answer in `link`
     batch_rows: int = 8192  # padded rows of a batch: bounds memory
     group: int = 256  # windows sorted by length together
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
@@ -115,7 +124,43 @@ class Disambiguator:
     def load(cls, folder: str | Path, device: str | torch.device = "cpu") -> Disambiguator:
         """Open a model folder."""
         parts = ModelFolder.load(Path(folder))
-        return cls(parts.network, parts.tokenizer, parts.vocabulary, parts.store, device=torch.device(device))
+        return cls(
+            parts.network,
+            parts.tokenizer,
+            parts.vocabulary,
+            parts.store,
+            None if parts.store is None else NameDetector(parts.store, _least(parts.linking)),
+            parts.linking.answers,
+            device=torch.device(device),
+        )
+
+    def __call__(self, text: str, settings: Settings | None = None, **changes: Any) -> Resolutions:
+        """Find the mentions of a text and resolve them; the same as `link`."""
+        return self.link(text, settings, **changes)
+
+    def link(self, text: str | Document, settings: Settings | None = None, **changes: Any) -> Resolutions:
+        """Find the mentions of a text and resolve them; `changes` are fields of the settings, e.g. `threshold=0.5`."""
+        return next(self.link_many([text], settings, **changes))
+
+    def link_many(
+        self, texts: Iterable[str | Document], settings: Settings | None = None, **changes: Any
+    ) -> Iterator[Resolutions]:
+        """Find and resolve the mentions of many texts, in their order; a document keeps the mentions that it has."""
+        settings = replace(settings or Settings(), **changes)
+        if settings.threshold is None:
+            settings = replace(settings, threshold=self.threshold)
+        return self.disambiguate_many(map(self.find, texts), settings)
+
+    def find(self, text: str | Document) -> Document:
+        """Return the text with the mentions that the detector finds; a document with mentions as it is."""
+        document = Document(text) if isinstance(text, str) else text
+        if document.mentions:
+            return document
+        if self.detector is None:
+            raise InputError(
+                "this model has no candidate store to find mentions by; give it a detector, or give mentions"
+            )
+        return replace(document, mentions=tuple(Mention(*span) for span in self.detector.detect(document.text)))
 
     def disambiguate(self, document: Document, settings: Settings | None = None, **changes: Any) -> Resolutions:
         """Resolve the mentions of one document; `changes` are fields of the settings, e.g. `order="local"`."""
@@ -132,9 +177,9 @@ class Disambiguator:
             for places in batches_by_length([task.window for task in group], self.batch_rows):
                 self._decide([group[place] for place in places], settings)
             while queue and queue[0].read and queue[0].windows_left == 0:
-                yield _finish(queue.popleft())
+                yield _finish(queue.popleft(), settings.threshold)
         while queue:
-            yield _finish(queue.popleft())
+            yield _finish(queue.popleft(), settings.threshold)
 
     def _tasks(self, documents: Iterable[Document], settings: Settings, queue: deque[_Pending]) -> Iterator[_Task]:
         """Yield the windows of all documents, noting each document in the queue."""
@@ -194,6 +239,10 @@ class Disambiguator:
                 mention = int(task.window.mentions[place])
                 if task.pending.options[mention].rows:
                     task.pending.resolutions[mention] = _resolution(task.pending, mention, decisions, index, place)
+
+
+def _least(linking: Linking) -> float:
+    return THRESHOLD if linking.names is None else linking.names
 
 
 def _counting(window: Window) -> list[int]:
@@ -299,12 +348,21 @@ def _tracing(tasks: list[_Task]) -> Observer:
     return observe
 
 
-def _finish(pending: _Pending) -> Resolutions:
+def _finish(pending: _Pending, threshold: float | None) -> Resolutions:
     items = tuple(
         resolution or _unresolved(pending.document, place, "longer than a window")
         for place, resolution in enumerate(pending.resolutions)
     )
-    return Resolutions(pending.document, items, pending.passes, _trace(pending, items))
+    settled = tuple(_settled(resolution, threshold) for resolution in items)
+    return Resolutions(pending.document, settled, pending.passes, _trace(pending, items))
+
+
+def _settled(resolution: Resolution, threshold: float | None) -> Resolution:
+    """Return the resolution, unresolved where its probability is under the threshold."""
+    if threshold is None or resolution.entity is None or resolution.probability >= threshold:
+        return resolution
+    reason = f"unsure: {resolution.entity} has {resolution.probability:.2f}, under the threshold of {threshold:g}"
+    return replace(resolution, entity=None, reason=reason)
 
 
 def _trace(pending: _Pending, items: tuple[Resolution, ...]) -> tuple[Step, ...] | None:

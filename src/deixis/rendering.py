@@ -7,11 +7,12 @@ where the gold is known, right (✓) and wrong (✗).
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from rich import box
 from rich.console import Group
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -21,6 +22,8 @@ from deixis.documents import Mention, Resolution, Resolutions
 __all__ = [
     "Table",
     "bars_text",
+    "linked_html",
+    "linked_text",
     "page",
     "reliability_svg",
     "sequence_html",
@@ -93,6 +96,64 @@ def _in_step_order(resolutions: Resolutions) -> list[tuple[Mention, Resolution]]
 
 def _step(resolution: Resolution) -> str:
     return "–" if resolution.entity is None else str(resolution.step)
+
+
+def _numbers(resolutions: Resolutions) -> dict[tuple[int, int], str]:
+    """Number the mentions, by their spans, in the order in which they were decided."""
+    decided = _in_step_order(resolutions)
+    return {(r.start, r.end): "–" if r.entity is None else str(number) for number, (_, r) in enumerate(decided, 1)}
+
+
+def linked_text(resolutions: Resolutions) -> Group:
+    """Return a linked text for the terminal: mentions underlined and numbered as decided, then a table of them."""
+    text, numbers = resolutions.document.text, _numbers(resolutions)
+    shown, position = Text(), 0
+    table = RichTable("", "mention", "entity", "p", "link", box=box.SIMPLE, header_style="dim")
+    for mention, resolution in _in_text_order(resolutions):
+        if mention.start >= position:
+            style = "dim" if resolution.entity is None else "cyan"
+            shown.append(text[position : mention.start])
+            shown.append(text[mention.start : mention.end], style=f"underline {style}")
+            shown.append(f"[{numbers[mention.start, mention.end]}]", style=f"bold {style}")
+            position = mention.end
+    shown.append(text[position:])
+    for mention, resolution in _in_step_order(resolutions):
+        entity = Text(resolution.entity or resolution.reason or "", style="dim" if resolution.entity is None else "")
+        link = Text(resolution.url or "", style=f"link {resolution.url}" if resolution.url else "")
+        chance = f"{resolution.probability:.2f}" if resolution.entity is not None else ""
+        table.add_row(Text(numbers[mention.start, mention.end]), Text(resolution.text), entity, chance, link)
+    if not len(resolutions):
+        return Group(shown, Text("\nno mention was found", style="dim"))
+    return Group(shown, table)
+
+
+def linked_html(resolutions: Resolutions) -> str:
+    """Return a linked text as a fragment of HTML without scripts, for notebooks: links, numbered as decided."""
+    text, numbers, position = resolutions.document.text, _numbers(resolutions), 0
+    parts = ["<div><p>"]
+    for mention, resolution in _in_text_order(resolutions):
+        if mention.start >= position:
+            parts += [_escaped(text[position : mention.start]), _link(resolution, resolution.text, numbers)]
+            position = mention.end
+    parts += [_escaped(text[position:]), "</p>\n<table><tr><th></th><th>mention</th><th>entity</th><th>p</th></tr>\n"]
+    for mention, resolution in _in_step_order(resolutions):
+        answer = _link(resolution, resolution.entity or "") if resolution.entity else f"<i>{_reason(resolution)}</i>"
+        chance = f"{resolution.probability:.2f}" if resolution.entity is not None else ""
+        cells = (numbers[mention.start, mention.end], html.escape(resolution.text), answer, chance)
+        parts.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>\n")
+    return "".join([*parts, "</table></div>\n"])
+
+
+def _link(resolution: Resolution, shown: str, numbers: Mapping[tuple[int, int], str] | None = None) -> str:
+    number = "" if numbers is None else f"<sup>{numbers[resolution.start, resolution.end]}</sup>"
+    if resolution.entity is None:
+        return f'<u title="{_reason(resolution)}">{html.escape(shown)}</u>{number}'
+    tip = html.escape(f"{resolution.entity}, {resolution.probability:.2f}")
+    return f'<a href="{html.escape(resolution.url or "")}" title="{tip}">{html.escape(shown)}</a>{number}'
+
+
+def _reason(resolution: Resolution) -> str:
+    return html.escape(resolution.reason or "no candidates")
 
 
 def sequence_text(resolutions: Resolutions) -> Text:

@@ -8,7 +8,7 @@ import httpx
 import pytest
 import torch
 
-from tests.serving.world import ScriptedDetector, make_model, serving
+from tests.serving.world import make_model, serving
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -22,7 +22,7 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def address() -> Iterator[str]:
-    with serving(make_model(), ScriptedDetector()) as url:
+    with serving(make_model()) as url:
         yield url
 
 

@@ -216,7 +216,7 @@ def test_the_reference(page: Page, address: str) -> None:
 
 
 def test_a_model_without_a_store(browser: BrowserContext) -> None:
-    with serving(replace(make_model(), candidates=None)) as address:
+    with serving(replace(make_model(), candidates=None, detector=None)) as address:
         page = browser.new_page()
         page.goto(address)
         page.fill("#text", TEXT)

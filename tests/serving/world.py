@@ -13,8 +13,7 @@ from dataclasses import replace
 import httpx
 import uvicorn
 
-from deixis.detection import Detector
-from deixis.documents import Candidate, Document, Resolutions
+from deixis.documents import Candidate, Document
 from deixis.inference import Disambiguator
 from deixis.serving.app import create_app
 from deixis.serving.calls import Limits
@@ -43,25 +42,21 @@ class ScriptedDetector:
         return [match.span() for match in re.finditer(r"\w+", text) if match[0].lower() in NAMES]
 
 
-def settle(resolutions: Resolutions) -> Resolutions:
-    """Leave answers under a half unresolved."""
-    items = (
-        item if item.probability >= 0.5 else replace(item, entity=None, reason=f"too unsure ({item.probability:.2f})")
-        for item in resolutions
-    )
-    return replace(resolutions, items=tuple(items))
-
-
 def make_model() -> Disambiguator:
-    return replace(make_disambiguator(2, words_see="placeholders"), candidates=Store())
+    return replace(
+        make_disambiguator(2, words_see="placeholders"),
+        candidates=Store(),
+        detector=ScriptedDetector(),
+        threshold=0.5,
+    )
 
 
 @contextmanager
-def serving(nlp: Disambiguator, detector: Detector | None = None, limits: Limits | None = None) -> Iterator[str]:
+def serving(nlp: Disambiguator, limits: Limits | None = None) -> Iterator[str]:
     """Run a server in a thread; yield its address; stop it gracefully."""
     sock = socket.create_server(("127.0.0.1", 0))
     address = f"http://127.0.0.1:{sock.getsockname()[1]}"
-    server = uvicorn.Server(uvicorn.Config(create_app(nlp, detector, settle, limits), log_level="critical"))
+    server = uvicorn.Server(uvicorn.Config(create_app(nlp, limits), log_level="critical"))
     thread = threading.Thread(target=server.run, args=([sock],), daemon=True)
     thread.start()
     for _ in range(200):

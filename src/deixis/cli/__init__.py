@@ -13,6 +13,7 @@ from deixis.cli.convert_luke import convert_luke
 from deixis.cli.disambiguate import disambiguate
 from deixis.cli.evaluate import evaluate
 from deixis.cli.finetune import finetune
+from deixis.cli.link import link
 from deixis.cli.pretrain import pretrain
 from deixis.cli.redirects import redirects
 from deixis.cli.serve import serve
@@ -37,6 +38,7 @@ def _root() -> None:
     pass
 
 
+app.command()(link)
 app.command()(disambiguate)
 app.command()(serve)
 app.command()(articles)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 import typer
 
 from deixis.cli.progress import track
+from deixis.cli.writing import writing
 from deixis.errors import InputError
 
 __all__ = ["disambiguate"]
@@ -52,27 +49,8 @@ def disambiguate(
     report = Report()
     path = Path("/dev/stdin") if str(documents) == "-" else documents
     stream = stream_documents(path, strict=strict, report=report)
-    with _writing(output) as file:
+    with writing(output) as file:
         for result in track(nlp.disambiguate_many(stream, settings), "documents"):
             file.write(result.to_json() + b"\n")
     if bad := report.unmatched.total():
         raise InputError(f"{bad} line{'s' if bad > 1 else ''} of {documents} could not be read; the others are done")
-
-
-@contextmanager
-def _writing(output: Path | None) -> Iterator[BinaryIO]:
-    """Open the output; a file gets its name when it is whole, and what an interrupted run did is kept beside it."""
-    if output is None:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    aside = output.with_name(output.name + ".part")
-    try:
-        with aside.open("wb") as file:
-            yield file
-        aside.replace(output)
-    except OSError as error:
-        raise InputError(f"cannot write {output}: {error.strerror or error}") from None
-    except (KeyboardInterrupt, InputError):
-        print(f"deixis: what was done until here is in {aside}", file=sys.stderr)
-        raise

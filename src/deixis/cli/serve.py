@@ -36,16 +36,13 @@ def serve(
         if (error.name or "").split(".")[0] in ("fastapi", "starlette", "uvicorn", "prometheus_client"):
             raise MissingExtra("FastAPI, on which the server stands,", "serve") from None
         raise
-    from deixis.candidates import CandidateStore
-    from deixis.detection import NameDetector
     from deixis.inference import Disambiguator
     from deixis.serving.calls import Limits
 
     nlp = Disambiguator.load(model, device)
-    detector = NameDetector(nlp.candidates) if isinstance(nlp.candidates, CandidateStore) else None
     limits = Limits(queue=queue, rows=rows, body=body, mentions=mentions)
     config = uvicorn.Config(
-        create_app(nlp, detector, limits=limits),
+        create_app(nlp, limits),
         host=host,
         port=port,
         log_level="warning",

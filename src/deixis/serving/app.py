@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,8 +19,7 @@ from starlette.responses import FileResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deixis import __version__
-from deixis.detection import Detector
-from deixis.documents import Candidate, Document, Mention, Resolutions
+from deixis.documents import Candidate, Document, Resolutions
 from deixis.inference import Disambiguator, Settings
 from deixis.serving.batcher import Batcher
 from deixis.serving.calls import Limits, read_call
@@ -29,9 +28,7 @@ from deixis.serving.nif import read_nif_call, write_nif
 from deixis.serving.refusals import NotProvided, Refusal, TooLarge, Unusable
 from deixis.serving.schema import ERROR, TITLE_AND_NUMBER, answers, json_body, linking_body, turtle_body
 
-__all__ = ["Settle", "create_app"]
-
-Settle = Callable[[Resolutions], Resolutions]  # leaves unresolved, with a reason, what is too unsure
+__all__ = ["create_app"]
 
 PAGE = Path(__file__).parent / "page"
 MEDIA = {".css": "text/css", ".js": "text/javascript", ".json": "application/json", ".svg": "image/svg+xml"}
@@ -56,8 +53,8 @@ class Lookup(Protocol):
 class Service:
     """A model with its queue: what the endpoints share."""
 
-    def __init__(self, nlp: Disambiguator, detector: Detector | None, settle: Settle | None, limits: Limits) -> None:
-        self.nlp, self._detector, self._settle, self.limits, self.metrics = nlp, detector, settle, limits, Metrics()
+    def __init__(self, nlp: Disambiguator, limits: Limits) -> None:
+        self.nlp, self.limits, self.metrics = nlp, limits, Metrics()
         self.batcher = Batcher(nlp.disambiguate_many, self.metrics, queue=limits.queue, rows=limits.rows)
 
     async def resolve(self, documents: Sequence[Document], settings: Settings) -> list[Resolutions]:
@@ -66,16 +63,17 @@ class Service:
 
     async def link(self, documents: Sequence[Document], settings: Settings) -> list[Resolutions]:
         """Find the mentions of plain texts and answer them."""
-        if self._detector is None:
+        if self.nlp.detector is None:
             raise NotProvided(NO_STORE)
-        found = [await run_in_threadpool(_detected, self._detector, document) for document in documents]
+        found = [await run_in_threadpool(self.nlp.find, document) for document in documents]
         count = sum(len(document.mentions) for document in found)
         limit = self.limits.traced if settings.trace else self.limits.mentions
         if count > limit:
             traced = " with a trace" if settings.trace else ""
             raise Unusable(f"text has {count:,} mentions; this server takes at most {limit:,} a request{traced}")
-        results = await self.resolve(found, settings)
-        return results if self._settle is None else [self._settle(result) for result in results]
+        if settings.threshold is None:
+            settings = replace(settings, threshold=self.nlp.threshold)
+        return await self.resolve(found, settings)
 
     def lookup(self, surface: str) -> Sequence[Candidate]:
         """Return the candidates of a surface."""
@@ -84,18 +82,9 @@ class Service:
         return cast(Lookup, self.nlp.candidates).lookup(surface)
 
 
-def _detected(detector: Detector, document: Document) -> Document:
-    return replace(document, mentions=tuple(Mention(*span) for span in detector.detect(document.text)))
-
-
-def create_app(
-    nlp: Disambiguator,
-    detector: Detector | None = None,
-    settle: Settle | None = None,
-    limits: Limits | None = None,
-) -> FastAPI:
-    """Return the server's application over a model; `detector` and `settle` are what POST /link works with."""
-    service = Service(nlp, detector, settle, limits or Limits())
+def create_app(nlp: Disambiguator, limits: Limits | None = None) -> FastAPI:
+    """Return the server's application over a model."""
+    service = Service(nlp, limits or Limits())
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

@@ -23,7 +23,7 @@ from deixis.serving.refusals import Unusable
 __all__ = ["Call", "Limits", "read_call"]
 
 Shape = Literal["document", "documents", "list"]
-SETTINGS = ("order", "windows", "commit", "unknown", "top", "trace")
+SETTINGS = ("order", "windows", "commit", "unknown", "top", "threshold", "trace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,7 @@ def _settings(given: dict[str, Any]) -> Settings:
         "commit": ((str, int, float), "'one' or a probability"),
         "unknown": (str, "skip, shared or zero"),
         "top": ((int, type(None)), "a number or null"),
+        "threshold": ((int, float, type(None)), "a probability or null"),
         "trace": (bool, "true or false"),
     }
     for name, value in given.items():

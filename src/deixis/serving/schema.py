@@ -27,6 +27,13 @@ SETTINGS: Schema = {
     },
     "unknown": {"enum": ["skip", "shared", "zero"], "default": "skip"},
     "top": {"type": ["integer", "null"], "minimum": 1, "default": 30, "description": "candidates that take part"},
+    "threshold": {
+        "type": ["number", "null"],
+        "minimum": 0,
+        "maximum": 1,
+        "default": None,
+        "description": "leave a mention unresolved under this probability; null: never, and in /link as the model says",
+    },
     "trace": {"type": "boolean", "default": False, "description": "answer with the probabilities of every step"},
 }
 RESOLUTION: Schema = {

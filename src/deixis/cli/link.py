@@ -1,0 +1,153 @@
+"""`deixis link`: a text, files or standard input in; mentions found and resolved out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from deixis.cli.progress import track
+from deixis.cli.writing import writing
+from deixis.errors import InputError
+
+if TYPE_CHECKING:
+    from deixis.documents import Document, Resolutions
+
+__all__ = ["link"]
+
+SUFFIXES = (".txt", ".text", ".md", ".jsonl", ".json", ".gz", ".xz", ".zst")  # of what is meant as a file
+
+
+def link(
+    inputs: list[str] = typer.Argument(
+        None, metavar="[TEXT | FILE...]", help="A text, or files: plain text, or document JSONL; else standard input."
+    ),
+    model: Path = typer.Option(..., "--model", "-m", help="The model folder."),
+    json: bool = typer.Option(False, "--json", help="Write document JSONL; of many documents it is the default."),
+    html: bool = typer.Option(False, "--html", help="Write a page: text, steps and links of every document."),
+    output: Path | None = typer.Option(None, "--output", "-o", help="Where to write; standard output if not given."),
+    order: str = typer.Option("confidence", help="In which order mentions are decided: local, natural, confidence."),
+    threshold: float | None = typer.Option(
+        None, min=0, max=1, help="Leave a mention unresolved under this probability; the model's own if not given."
+    ),
+    names: float | None = typer.Option(
+        None, min=0, max=1, help="The least link probability of a name that is taken as a mention; as above."
+    ),
+    device: str = typer.Option("cpu", help="Where the network runs, e.g. cpu or cuda."),
+) -> None:
+    """Find the names of a text and decide which entity each means.
+
+    Mentions are underlined and numbered in the order in which they were decided. A file ending in .jsonl (or
+    .jsonl.zst, …) has one document a line, and mentions that it gives are kept; any other is one text in UTF-8.
+
+    Examples:
+
+        deixis link "Marlow won the Velm Cup." --model model
+
+        deixis link notes/*.txt --model model -o linked.jsonl
+    """
+    from dataclasses import replace
+
+    from deixis.detection import NameDetector
+    from deixis.inference import Disambiguator, Settings
+
+    if json and html:
+        raise typer.BadParameter("--json and --html exclude each other")
+    settings = Settings(order=order, threshold=threshold)  # type: ignore[arg-type]  # checked by Settings
+    paths = _paths(inputs or [])
+    documents = _texts(inputs or []) if paths is None else _files(paths)
+    nlp = Disambiguator.load(model, device)
+    if names is not None and isinstance(nlp.detector, NameDetector):
+        nlp.detector = replace(nlp.detector, threshold=names)
+    results = nlp.link_many(documents, settings)
+    many = paths is not None and (len(paths) > 1 or any(map(_is_jsonl, paths)))
+    if not (many or json or html or output):
+        _show(results)
+        return
+    total = None if paths is None or any(map(_is_jsonl, paths)) else len(paths)
+    with writing(output) as file:
+        watched = track(results, "documents", total)
+        if html:
+            file.write(_page(watched).encode())
+        else:
+            file.writelines(result.to_json() + b"\n" for result in watched)
+
+
+def _paths(inputs: list[str]) -> list[Path] | None:
+    """Return the files that are meant, None where a text or standard input is."""
+    if inputs in ([], ["-"]):
+        return None
+    paths = [Path(given) for given in inputs]
+    alone = inputs[0]
+    if len(inputs) == 1 and not _exists(paths[0]) and (" " in alone or not alone.lower().endswith(SUFFIXES)):
+        return None
+    for path in paths:
+        if not _exists(path):
+            raise InputError(f"{path} does not exist; give files, or one text in quotes")
+        if path.is_dir():
+            raise InputError(f"{path} is a folder; give its files, as {path}/*.txt")
+    return paths
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # a text too long for a name, or one with a NUL
+        return False
+
+
+def _is_jsonl(path: Path) -> bool:
+    return ".jsonl" in path.suffixes
+
+
+def _texts(inputs: list[str]) -> Iterator[Document]:
+    from deixis.documents import Document
+
+    if inputs in ([], ["-"]):
+        yield Document(_decoded(sys.stdin.buffer.read(), "standard input"))
+    else:
+        yield Document(inputs[0])
+
+
+def _files(paths: list[Path]) -> Iterator[Document]:
+    from deixis.artefacts import open_text
+    from deixis.datasets.jsonl import stream_documents
+    from deixis.documents import Document
+
+    for path in paths:
+        if _is_jsonl(path):
+            yield from stream_documents(path)
+        else:
+            with open_text(path) as file:
+                yield Document(_decoded(file.read(), str(path)), id=str(path))
+
+
+def _decoded(raw: bytes, name: str) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name} is not UTF-8: byte {error.start} is {raw[error.start]:#04x}") from None
+
+
+def _page(results: Iterable[Resolutions]) -> str:
+    from deixis.rendering import linked_html, page, sequence_html
+
+    sections = []
+    for number, result in enumerate(results, 1):
+        sections += [sequence_html(result, result.document.id or f"Text {number}"), linked_html(result)]
+    return page("deixis link", sections)
+
+
+def _show(results: Iterable[Resolutions]) -> None:
+    from rich.console import Console
+
+    from deixis.rendering import linked_text
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=160)  # a file or a pipe has no width: do not cut links
+    for result in results:
+        console.print(linked_text(result))
