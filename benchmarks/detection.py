@@ -16,21 +16,6 @@ from deixis.rendering import Table
 THRESHOLDS = (0.05, 0.08, THRESHOLD, 0.15, 0.2, 0.3)
 
 
-class SpacyDetector:
-    """The entities of a spaCy pipeline, numbers and dates left out."""
-
-    LEFT_OUT = frozenset({"CARDINAL", "DATE", "MONEY", "ORDINAL", "PERCENT", "QUANTITY", "TIME"})
-
-    def __init__(self, name: str) -> None:
-        import spacy
-
-        self._nlp = spacy.load(name)
-
-    def detect(self, text: str) -> list[tuple[int, int]]:
-        """Return the spans of the entities."""
-        return [(e.start_char, e.end_char) for e in self._nlp(text).ents if e.label_ not in self.LEFT_OUT]
-
-
 def measure(detector: Detector, dataset: Dataset, label: str) -> tuple[str, ...]:
     """Return the cells of a row: strict spans against those of the mentions that have a gold entity."""
     started, words, found, right = time.perf_counter(), 0, 0, 0
@@ -56,7 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     store = CandidateStore.open(options.store)
     detectors: list[tuple[str, Detector]] = [(f"{at:g}", NameDetector(store, at)) for at in THRESHOLDS]
     if options.spacy:
-        detectors.append((options.spacy, SpacyDetector(options.spacy)))
+        from deixis.integrations.spacy import SpacyDetector
+
+        detectors.append((options.spacy, SpacyDetector.load(options.spacy)))
     for name in options.sets or ["aida-a"]:
         dataset = open_dataset(options.data, name)
         rows = tuple(measure(detector, dataset, label) for label, detector in detectors)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from deixis.candidates import CandidateSource
+    from deixis.detection import Detector
     from deixis.documents import Resolutions
-    from deixis.evaluation.plan import Outcome
+    from deixis.evaluation.plan import Outcome, Plan
     from deixis.evaluation.reporting import Analysis
     from deixis.inference import Disambiguator
 
@@ -51,6 +55,16 @@ def evaluate(
     coreference: Annotated[
         str, typer.Option(help="Persons in the published lists: original, in_place (released code of 2021), none.")
     ] = "original",
+    end_to_end: Annotated[
+        bool,
+        typer.Option(
+            "--end-to-end",
+            help="Find the mentions too: strict span and entity, beside the gold mentions; candidates are the model's.",
+        ),
+    ] = False,
+    spacy: Annotated[
+        str | None, typer.Option(help="With --end-to-end also the entities of this spaCy pipeline as mentions.")
+    ] = None,
     released: Annotated[
         bool,
         typer.Option(
@@ -87,6 +101,8 @@ def evaluate(
 
         deixis evaluate --data benchmarks --model model --all --analyses --html report.html --predictions answers
 
+        deixis evaluate --data benchmarks --model model --set aida-b --set msnbc --end-to-end
+
     Every count that differs from the files' has a line that says why. Candidates that the data does not have are
     said in one sentence. Precision, recall, F1 and accuracy are of the in-KB mentions; intervals are over documents.
     """
@@ -104,7 +120,7 @@ def evaluate(
     if json and markdown:
         raise typer.BadParameter("--json and --markdown exclude each other")
     chosen = [*(sets or []), *(PAPER_SETS if everything else ())]
-    given = candidates or (["kb+yago", "ppr"] if everything else ["kb+yago"])
+    given = ["none"] if end_to_end else candidates or (["kb+yago", "ppr"] if everything else ["kb+yago"])
     pairs = pairs_of(chosen, given)
     nlp = None if model is None else _load(model, device)
     plan = Plan(
@@ -112,7 +128,7 @@ def evaluate(
         pairs=pairs,
         orders=tuple(order or ("local", "natural", "confidence")),
         settings=_settings(windows, commit, unknown, released) if model is not None else {},
-        stores=_stores(given, nlp, top or 30),
+        stores={} if end_to_end else _stores(given, nlp, top or 30),
         top=top or 30,
         cut_ppr=top is not None,
         redirects=read_redirects(redirects) if redirects else {},
@@ -121,6 +137,9 @@ def evaluate(
         drop_first=released,
         limit=limit,
     )
+    if end_to_end:
+        _print_end_to_end(nlp, plan, spacy, json=json, markdown=markdown)
+        return
     outcome = carry_out(plan, nlp, _watch)
     annotations = None if nlp is None else dict(zip(nlp.vocabulary.titles, nlp.vocabulary.counts, strict=True))
     analysed = [analyse(result, annotations) for result in outcome.results] if analyses and nlp is not None else []
@@ -190,23 +209,59 @@ def _stores(names: list[str], nlp: Disambiguator | None, top: int) -> dict[str, 
     return stores
 
 
+def _print_end_to_end(nlp: Disambiguator | None, plan: Plan, spacy: str | None, *, json: bool, markdown: bool) -> None:
+    import orjson
+
+    from deixis.errors import InputError
+    from deixis.evaluation.linking import link_set, linking_table
+    from deixis.evaluation.plan import prepared
+
+    if nlp is None or nlp.detector is None:
+        raise InputError("--end-to-end needs a --model folder with a candidate store")
+    ways: list[tuple[str, Detector | Literal["gold"]]] = [("deixis", nlp.detector), ("gold", "gold")]
+    if spacy is not None:
+        from deixis.integrations.spacy import SpacyDetector
+
+        ways.insert(1, (spacy, SpacyDetector.load(spacy)))
+    results = []
+    for name in dict.fromkeys(name for name, _ in plan.pairs):
+        dataset = prepared(plan, name, "none")
+        for label, detector in ways:
+            for order in plan.orders:
+                named = f"{label}, {order}"
+                watch = partial(_watch, f"{name} {named}", len(dataset.documents))
+                settings = {**plan.settings, "order": order, "top": plan.top}
+                results.append(
+                    link_set(nlp, dataset, detector, named, redirects=plan.redirects, watch=watch, **settings)
+                )
+    if json:
+        print(orjson.dumps([result.to_record() for result in results], option=orjson.OPT_INDENT_2).decode())
+    elif markdown:
+        print(linking_table(results).to_markdown())
+    else:
+        _console().print(linking_table(results).to_rich())
+
+
 def _watch(label: str, total: int, results: Iterator[Resolutions]) -> Iterable[Resolutions]:
     from deixis.cli.progress import track
 
     return track(results, label, total)
 
 
+def _console() -> Console:
+    from rich.console import Console
+
+    # A file or a pipe has no width: do not wrap the tables.
+    return Console(highlight=False) if Console().is_terminal else Console(highlight=False, width=200)
+
+
 def _print_terminal(
     outcome: Outcome, analyses: list[Analysis], shown: list[tuple[str, Resolutions]], *, paper: bool
 ) -> None:
-    from rich.console import Console
-
     from deixis.evaluation.reporting import main_tables, reasons
     from deixis.rendering import sequence_text
 
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=200)  # a file or a pipe has no width: do not wrap the tables
+    console = _console()
     for table in main_tables(outcome, paper=paper):
         console.print(table.to_rich())
     for line in reasons(outcome):

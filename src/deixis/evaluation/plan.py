@@ -18,7 +18,7 @@ from deixis.errors import InputError
 from deixis.evaluation.paper import FIVE
 from deixis.evaluation.running import Disambiguates, Run, SetResult, describe, run_order
 
-__all__ = ["LISTS", "PAPER_SETS", "Outcome", "Plan", "carry_out", "pairs_of"]
+__all__ = ["LISTS", "PAPER_SETS", "Outcome", "Plan", "carry_out", "pairs_of", "prepared"]
 
 LISTS = ("kb+yago", "ppr")  # candidate lists that come with the data
 PAPER_SETS = ("aida-b", *FIVE)
@@ -82,7 +82,7 @@ def carry_out(plan: Plan, model: Disambiguates | None, watch: Watch = lambda lab
     results, missing = [], []
     for name, candidates in plan.pairs:
         try:
-            dataset = _prepared(plan, name, candidates)
+            dataset = prepared(plan, name, candidates)
         except NotInFolder as error:
             if len(plan.pairs) == 1:
                 raise
@@ -96,7 +96,8 @@ def carry_out(plan: Plan, model: Disambiguates | None, watch: Watch = lambda lab
     return Outcome(plan, tuple(results), tuple(missing))
 
 
-def _prepared(plan: Plan, name: str, candidates: str) -> Dataset:
+def prepared(plan: Plan, name: str, candidates: str) -> Dataset:
+    """Read a set with candidates, as the plan wants it."""
     lists = candidates if candidates in LISTS else "none"
     dataset = open_dataset(plan.data, name, lists, coreference=plan.coreference, drop_first=plan.drop_first)
     if plan.limit is not None:

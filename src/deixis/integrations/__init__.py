@@ -1,0 +1,1 @@
+"""Other libraries, with deixis as a part of them."""

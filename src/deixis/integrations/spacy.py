@@ -1,0 +1,207 @@
+"""spaCy: `nlp.add_pipe("deixis")` after any named-entity recogniser, or with our own detector.
+
+    ent.kb_id_      the entity's title, "" where unresolved
+    doc._.deixis    the `Resolutions`, in the order of `doc.ents` where these are the mentions
+
+The entry point `spacy_factories` in pyproject.toml makes the pipe known by its name, without importing this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from deixis.documents import Document, Mention, Resolution, Resolutions
+from deixis.errors import InputError, MissingExtra
+from deixis.inference import Disambiguator, Settings
+
+try:
+    from spacy import load as load_pipeline
+    from spacy.language import Language
+    from spacy.tokens import Doc, Span
+    from spacy.util import filter_spans
+except ImportError as error:
+    if (error.name or "").split(".")[0] == "spacy":
+        raise MissingExtra("spaCy", "spacy") from None
+    raise
+
+__all__ = ["LEFT_OUT", "DeixisPipe", "SpacyDetector", "make_pipe"]
+
+# Labels of spaCy's pipelines that name nothing of which there is an article.
+LEFT_OUT = ("CARDINAL", "DATE", "MONEY", "ORDINAL", "PERCENT", "QUANTITY", "TIME")
+BATCH = 64
+CONFIG = "deixis.json"
+KEPT = "deixis"  # in a document's user data, as plain lists: documents travel between processes
+
+
+def _resolutions(doc: Doc) -> Resolutions | None:
+    """Return what was decided for the mentions of a document, None where the pipe has not run."""
+    kept = doc.user_data.get(KEPT)
+    if kept is None:
+        return None
+    items = tuple(
+        Resolution(start, end, text, entity, probability, step, tuple((title, p) for title, p in alternatives), reason)
+        for start, end, text, entity, probability, step, alternatives, reason in kept
+    )
+    return Resolutions(Document(doc.text, tuple(Mention(item.start, item.end) for item in items)), items)
+
+
+def _keep(doc: Doc, resolutions: Resolutions) -> None:
+    doc.user_data[KEPT] = [
+        [r.start, r.end, r.text, r.entity, r.probability, r.step, [list(pair) for pair in r.alternatives], r.reason]
+        for r in resolutions
+    ]
+
+
+if not Doc.has_extension("deixis"):
+    Doc.set_extension("deixis", getter=_resolutions)
+
+
+class SpacyDetector:
+    """The entities of a spaCy pipeline as mentions: a `Detector` for `Disambiguator.detector`."""
+
+    def __init__(self, nlp: Language, left_out: Iterable[str] = LEFT_OUT) -> None:
+        self._nlp, self._left_out = nlp, frozenset(left_out)
+
+    @classmethod
+    def load(cls, name: str) -> SpacyDetector:
+        """Open a pipeline by its name or folder."""
+        try:
+            return cls(load_pipeline(name))
+        except OSError:
+            raise InputError(f"there is no spaCy pipeline {name}; run: python -m spacy download {name}") from None
+
+    def detect(self, text: str) -> list[tuple[int, int]]:
+        """Return the spans of the entities."""
+        ents = self._nlp(text).ents
+        return [(ent.start_char, ent.end_char) for ent in ents if ent.label_ not in self._left_out]
+
+
+class DeixisPipe:
+    """A pipe that gives entities of a spaCy document their titles."""
+
+    def __init__(self, name: str, config: dict[str, Any]) -> None:
+        self.name = name
+        self._open(config)
+
+    def _open(self, config: dict[str, Any]) -> None:
+        if not config.get("model"):
+            raise InputError('the deixis pipe has no model; give one: nlp.add_pipe("deixis", config={"model": folder})')
+        if config["mentions"] not in ("auto", "ents", "deixis"):
+            raise InputError(f"mentions is {config['mentions']!r}; expected auto, ents or deixis")
+        self.config = dict(config)
+        self._settings = Settings(order=config["order"])
+        self._left_out = frozenset(config["left_out"])
+        self.disambiguator = Disambiguator.load(config["model"], config["device"])
+        threshold = config["threshold"]
+        self._settings = replace(
+            self._settings, threshold=self.disambiguator.threshold if threshold is None else threshold
+        )
+
+    def __call__(self, doc: Doc) -> Doc:
+        """Resolve the mentions of one document."""
+        return next(self.pipe([doc]))
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = BATCH) -> Iterator[Doc]:
+        """Resolve the mentions of many documents, batched together."""
+        waiting: list[Doc] = []
+        for doc in stream:
+            waiting.append(doc)
+            if len(waiting) >= batch_size:
+                yield from self._annotated(waiting)
+                waiting = []
+        yield from self._annotated(waiting)
+
+    def _annotated(self, docs: list[Doc]) -> Iterator[Doc]:
+        documents = [self._document(doc) for doc in docs]
+        answers = self.disambiguator.disambiguate_many(documents, self._settings)
+        for doc, resolutions in zip(docs, answers, strict=True):
+            _annotate(doc, resolutions)
+            yield doc
+
+    def _document(self, doc: Doc) -> Document:
+        mentions = self.config["mentions"]
+        if mentions == "ents" or (mentions == "auto" and doc.has_annotation("ENT_IOB")):
+            kept = [ent for ent in doc.ents if ent.label_ not in self._left_out]
+            return Document(doc.text, tuple(Mention(ent.start_char, ent.end_char) for ent in kept))
+        return self.disambiguator.find(doc.text)
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """Return the pipe's configuration; the model stays in its folder."""
+        return orjson.dumps(self.config)
+
+    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> DeixisPipe:
+        """Take up a configuration, and open its model."""
+        self._open(orjson.loads(data))
+        return self
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+        """Write the pipe's configuration; the model stays in its folder."""
+        Path(path).mkdir(parents=True, exist_ok=True)
+        (Path(path) / CONFIG).write_bytes(self.to_bytes())
+
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> DeixisPipe:
+        """Take up a configuration, and open its model."""
+        return self.from_bytes((Path(path) / CONFIG).read_bytes())
+
+
+def _annotate(doc: Doc, resolutions: Resolutions) -> None:
+    """Set the titles of the document's entities, and add the mentions that were not among them."""
+    _keep(doc, resolutions)
+    titles = {(resolution.start, resolution.end): resolution.entity for resolution in resolutions}
+    known = {(ent.start_char, ent.end_char) for ent in doc.ents}
+    kept = [_titled(doc, ent, titles[ent.start_char, ent.end_char]) if _in(ent, titles) else ent for ent in doc.ents]
+    added = (doc.char_span(*span, label="ENTITY", alignment_mode="expand") for span in titles if span not in known)
+    new = [_titled(doc, span, titles.get((span.start_char, span.end_char))) for span in added if span is not None]
+    doc.set_ents(filter_spans([*kept, *new]))
+
+
+def _in(ent: Span, titles: dict[tuple[int, int], str | None]) -> bool:
+    return (ent.start_char, ent.end_char) in titles
+
+
+def _titled(doc: Doc, span: Span, title: str | None) -> Span:
+    return Span(doc, span.start, span.end, label=span.label, kb_id=title or "")
+
+
+DEFAULTS = {
+    "model": "",
+    "mentions": "auto",
+    "order": "confidence",
+    "threshold": None,
+    "left_out": list(LEFT_OUT),
+    "device": "cpu",
+}
+
+
+@Language.factory("deixis", default_config=DEFAULTS, assigns=["doc.ents", "token.ent_kb_id", "doc._.deixis"])
+def make_pipe(
+    nlp: Language,
+    name: str,
+    model: str,
+    mentions: str,
+    order: str,
+    threshold: float | None,
+    left_out: list[str],
+    device: str,
+) -> Callable[[Doc], Doc]:
+    """Make the pipe.
+
+    `mentions` are the document's entities ("ents"), those that our detector finds ("deixis"), or entities where a
+    recogniser has run before, else the detector's ("auto"). Entities with a label of `left_out` stay untouched.
+    """
+    return DeixisPipe(
+        name,
+        {
+            "model": str(model),
+            "mentions": mentions,
+            "order": order,
+            "threshold": threshold,
+            "left_out": list(left_out),
+            "device": device,
+        },
+    )
