@@ -1,0 +1,98 @@
+"""The pages are right: the tutorial and the spaCy page are run, and every command that a page shows exists."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from deixis.cli import app
+
+DOCS = Path(__file__).parent.parent / "docs"
+PAGES = sorted([*DOCS.rglob("*.md"), DOCS.parent / "README.md"])
+
+
+def blocks(page: Path) -> Iterator[tuple[str, str]]:
+    """Yield the language and the text of the code blocks of a page."""
+    yield from re.findall(r"^```(\w*)\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
+
+
+def commands(body: str) -> Iterator[list[str]]:
+    """Yield the arguments of the deixis commands in a block."""
+    for line in body.replace("\\\n", " ").splitlines():
+        words = shlex.split(line, comments=True)
+        if words[:1] == ["deixis"]:
+            yield words[1:]
+
+
+def run_page(page: Path) -> None:
+    """Run the blocks of a page in turn; what a Python block prints is what the text block after it shows."""
+    scope: dict[str, Any] = {}
+    printed = ""
+    for language, body in blocks(page):
+        if language == "python":
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                exec(compile(body, str(page), "exec"), scope)
+            printed = out.getvalue()
+        elif language == "text":
+            assert printed == body
+        elif language == "sh":
+            for arguments in commands(body):
+                done = CliRunner().invoke(app, arguments)
+                assert done.exit_code == 0, (arguments, done.output, done.exception)
+
+
+@pytest.fixture
+def velm(island: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder in which training the island is copying the one that is trained."""
+
+    def build(folder: Path) -> Iterator[None]:
+        shutil.copytree(island, folder)
+        yield
+
+    monkeypatch.setattr("deixis.toy.build", build)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_tutorial_runs(velm: Path) -> None:
+    run_page(DOCS / "tutorial.md")
+    assert len((velm / "linked.jsonl").read_bytes().splitlines()) == 2
+
+
+def test_the_spacy_page_runs(velm: Path, island: Path) -> None:
+    pytest.importorskip("spacy")
+    import deixis.integrations.spacy  # noqa: F401 - registers the pipe where the entry point is not installed
+
+    shutil.copytree(island, velm / "velm")
+    run_page(DOCS / "howto" / "spacy.md")
+
+
+def test_every_command_shown_exists() -> None:
+    root = typer.main.get_command(app)
+    shown = 0
+    for page in PAGES:
+        for arguments in (found for language, body in blocks(page) if language == "sh" for found in commands(body)):
+            command: Any = root
+            while hasattr(command, "commands"):
+                assert arguments[0] in command.commands, (page.name, arguments)
+                command, arguments = command.commands[arguments[0]], arguments[1:]
+            known = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
+            assert {word for word in arguments if re.match(r"--?[a-z]", word)} <= known, (page.name, arguments)
+            shown += 1
+    assert shown > 20
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), (page.name, target)
