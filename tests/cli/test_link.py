@@ -87,6 +87,7 @@ def test_bad_input_is_said_in_one_sentence(model: Path, tmp_path: Path) -> None:
     (tmp_path / "latin.txt").write_bytes("Zürich".encode("latin-1"))
     assert "latin.txt is not UTF-8: byte 1" in refusal(tmp_path / "latin.txt", "--model", model)
     assert "standard input is not UTF-8" in refusal("--model", model, stdin=b"\xff")
+    assert "the text is not UTF-8: byte 1 is 0xff" in refusal("a\udcff b", "--model", model)
     assert "nowhere.txt does not exist" in refusal("nowhere.txt", "--model", model)
     assert "nowhere does not exist" in refusal(tmp_path / "latin.txt", "nowhere", "--model", model)
     assert "is a folder" in refusal(tmp_path, "--model", model)

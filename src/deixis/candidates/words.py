@@ -88,7 +88,9 @@ def read_words(text: str) -> list[Word]:
 
 @lru_cache(1 << 16)
 def _key(written: str) -> str:
-    return "and" if written == "&" else key(written) or written.casefold() if written[0].isalnum() else ""
+    if written == "&":
+        return "and"  # as in the key of "AT&T"
+    return key(written) if written[0].isalnum() else ""
 
 
 def _opens(gap: str, before: str) -> bool:

@@ -160,6 +160,12 @@ def show(
         console.print(table)
     else:
         console.print(f"{surface!r} is no name in {store}", highlight=False)
+    number = opened.number(asked)
+    counted = None if number is None else opened.occurrences(number)
+    if counted is not None:
+        console.print(
+            "Linked in {1:,} of the {0:,} articles that write it as a name; in lower case in {2:,}".format(*counted)
+        )
     if parts:
         console.print("Part of: " + "; ".join(title for title, _ in parts), highlight=False)
 

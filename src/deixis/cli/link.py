@@ -109,7 +109,8 @@ def _texts(inputs: list[str]) -> Iterator[Document]:
     if inputs in ([], ["-"]):
         yield Document(_decoded(sys.stdin.buffer.read(), "standard input"))
     else:
-        yield Document(inputs[0])
+        # What was no UTF-8 in the shell comes with surrogates, which nothing behind this can read.
+        yield Document(_decoded(inputs[0].encode(errors="surrogateescape"), "the text"))
 
 
 def _files(paths: list[Path]) -> Iterator[Document]:
