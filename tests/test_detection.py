@@ -183,3 +183,9 @@ def test_a_model_folder_keeps_its_thresholds(tmp_path: Path) -> None:
     folder.save(tmp_path / "model")
     assert ModelFolder.load(tmp_path / "model").linking == Linking(0.3, 0.4)
     assert deixis.load(str(tmp_path / "model")).threshold == 0.4
+
+
+def test_processes_count_the_same(sources: NameSources, store: CandidateStore, tmp_path: Path) -> None:
+    build_store(sources, tmp_path / "store", workers=2)
+    there = tmp_path / "store" / "occurrences.npy"
+    assert there.read_bytes() == (store.folder / "occurrences.npy").read_bytes()

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deixis.artefacts import MANIFEST, Manifest, digest_file, folder_aside, write_aside
-from deixis.candidates.occurrences import OccurrenceCounter
+from deixis.candidates.occurrences import Occurrences
 from deixis.candidates.store import WEIGHTS, CandidateStore, Kind
 from deixis.candidates.surfaces import INITIALS, initials, key, short_titles
 from deixis.documents import normalise_title
@@ -145,11 +145,11 @@ class StoreBuilder:
         folder: Path,
         parameters: Mapping[str, Any],
         parents: Mapping[str, str],
-        count: Callable[[OccurrenceCounter], None] | None = None,
+        count: Callable[[Path], Occurrences] | None = None,
     ) -> Manifest:
         """Write the store; the folder appears whole or not at all.
 
-        `count` gives texts to a counter, where it is to be known how often the names occur in them.
+        `count` is given the path of the trie of names, and returns how often they occur in text.
         """
         if not self._titles:
             raise InputError("there is no link, title or alias in what was given; a store would be empty")
@@ -183,17 +183,16 @@ class StoreBuilder:
             **self._part_arrays(places, popularity, folder / "parts.marisa"),
         }
 
-    def _occurrence_arrays(self, path: Path, count: Callable[[OccurrenceCounter], None] | None) -> Arrays:
+    def _occurrence_arrays(self, path: Path, count: Callable[[Path], Occurrences] | None) -> Arrays:
         if count is None and not self._occurrences:
             return {}
         trie = marisa_trie.Trie().mmap(str(path))
-        counter = OccurrenceCounter(trie)
+        table = np.zeros((len(trie), 3), np.uint32)
         for name, counted in self._occurrences.items():
-            counter.counts[trie[name]] += np.array(counted, np.uint32)
-        if count is not None:
-            count(counter)
-            self.counts["articles whose names were counted"] = counter.articles
-        return {"occurrences": counter.counts}
+            table[trie[name]] += np.array(counted, np.uint32)
+        for column, numbers in enumerate(count(path) if count is not None else ()):
+            table[list(numbers), column] += np.array(list(numbers.values()), np.uint32)
+        return {"occurrences": table}
 
     def _name_arrays(self, places: NDArray[np.int64], trie: Path) -> Arrays:
         owners, entities, counts, kinds = self._names.grouped(places, trie)

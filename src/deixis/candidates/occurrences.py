@@ -13,38 +13,41 @@ a link or a longer name.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from collections import Counter
+from typing import Any, NamedTuple
 
 from deixis.candidates.surfaces import key, short_titles
 from deixis.candidates.words import Span, Word, find_names, read_words
 
-__all__ = ["LINKED", "LOWER", "NAMED", "OccurrenceCounter"]
+__all__ = ["LINKED", "LOWER", "NAMED", "OccurrenceCounter", "Occurrences"]
 
-NAMED, LINKED, LOWER = range(3)  # columns of the array
+NAMED, LINKED, LOWER = range(3)  # columns of the store's array
 Links = list[tuple[int, int]]
 
 
+class Occurrences(NamedTuple):
+    """Numbers of articles by the number of a name, one column each."""
+
+    named: Counter[int]
+    linked: Counter[int]
+    lower: Counter[int]
+
+
 class OccurrenceCounter:
-    """Counts the names of a trie in texts; `counts` is (names, 3)."""
+    """Counts the names of a trie in texts."""
 
     def __init__(self, trie: Any) -> None:
         self._trie = trie
-        self.counts: NDArray[np.uint32] = np.zeros((len(trie), 3), np.uint32)
-        self.articles = 0
+        self.counts = Occurrences(Counter(), Counter(), Counter())
         self._single: dict[str, int | None] = {}  # words asked before
 
     def add(self, title: str, text: str, links: Links) -> None:
         """Count the names of one article; `links` are the spans `[start, end)` of its links."""
-        self.articles += 1
         words = read_words(text)
         own = {self._trie.get(key(name)) for name in (title, *short_titles(title))}
         named, linked = self._names(words, links, len(text))
-        for column, names in ((NAMED, named), (LINKED, linked), (LOWER, self._lower(words))):
-            if chosen := [name for name in names if name not in own]:
-                self.counts[chosen, column] += 1
+        for column, names in zip(self.counts, (named, linked, self._lower(words)), strict=True):
+            column.update(names - own)
 
     def _names(self, words: list[Word], links: Links, length: int) -> tuple[set[int], set[int]]:
         inside = bytearray(length + 1)

@@ -18,6 +18,8 @@ candidates = typer.Typer(
     help="Which entities a name may mean: build a store, import lists, merge stores, look a name up.",
 )
 
+SMALL = 10_000_000  # bytes
+
 Output = Annotated[Path, typer.Option("--output", "-o", help="The store to write: a folder.")]
 Redirects = Annotated[
     list[Path] | None, typer.Option(help="A redirect table, lines from<TAB>to; redirect pages are known anyway.")
@@ -44,6 +46,9 @@ def build(
         bool,
         typer.Option(help="Also count how often names are linked where they occur, by which `deixis link` finds them."),
     ] = True,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes that count; by default one a core, of small files one.")
+    ] = None,
 ) -> None:
     """Build a store from link texts, titles, redirects, aliases and pages of meanings.
 
@@ -57,6 +62,7 @@ def build(
         sources,
         output,
         occurrences=occurrences,
+        workers=workers or _workers([*sources.articles, *sources.annotated]),
         report=lambda sentence: typer.echo(f"deixis: {sentence}", err=True),
         progress=lambda steps: track(steps, "candidates"),
     )
@@ -168,6 +174,14 @@ def show(
         )
     if parts:
         console.print("Part of: " + "; ".join(title for title, _ in parts), highlight=False)
+
+
+def _workers(paths: list[Path]) -> int:
+    """Return how many processes are worth their start."""
+    import os
+
+    size = sum(path.stat().st_size for path in paths if path.exists())
+    return len(os.sched_getaffinity(0)) if size > SMALL else 1
 
 
 def _print(manifest: Manifest, output: Path) -> None:

@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from typing import Any
+
+import marisa_trie
 
 from deixis.artefacts import Manifest, read_lines
 from deixis.candidates.building import StoreBuilder
-from deixis.candidates.occurrences import OccurrenceCounter
+from deixis.candidates.occurrences import OccurrenceCounter, Occurrences
 from deixis.errors import InputError
 from deixis.wikipedia.articles import Article, read_articles
 from deixis.wikipedia.counting import digests, gather_redirects
+from deixis.wikipedia.workers import in_order
 
 __all__ = ["NameSources", "build_store", "read_pairs"]
 
+BATCH = 256  # articles counted at a time
 Step = tuple[Path, Callable[[Path], None]]
 
 
@@ -35,12 +41,13 @@ def build_store(
     output: Path,
     *,
     occurrences: bool = True,
+    workers: int = 1,
     report: Callable[[str], None] | None = None,
     progress: Callable[[Iterable[Step]], Iterable[Step]] = iter,
 ) -> Manifest:
     """Write the store of all names found in the sources; `occurrences` of names in the articles make them detectable.
 
-    Counting reads the articles once more, when all names are known.
+    Counting reads the articles once more, when all names are known; `workers` are its processes.
     """
     parents = digests(
         articles=sources.articles,
@@ -63,20 +70,39 @@ def build_store(
         add(path)
     texts = [*sources.articles, *sources.annotated] if occurrences else []
 
-    def count(counter: OccurrenceCounter) -> None:
-        # What cannot be read was reported the first time.
-        counting: list[Step] = [(path, lambda path: count_articles(counter, path)) for path in texts]
+    def count(trie: Path) -> Occurrences:
+        total = Occurrences(Counter(), Counter(), Counter())
+        counting: list[Step] = [(path, lambda path: count_names(total, path, trie, workers)) for path in texts]
         for path, add in progress(counting):
             add(path)
+        return total
 
     return builder.save(output, {"occurrences": bool(texts)}, parents, count if texts else None)
 
 
-def count_articles(counter: OccurrenceCounter, path: Path) -> None:
-    """Count the names in the articles of a file; pages of meanings have no running text."""
-    for article in read_articles(path, report=lambda _: None):
-        if article.redirect is None and not article.disambiguation:
-            counter.add(article.title, article.text, [(link.start, link.end) for link in article.links])
+def count_names(total: Occurrences, path: Path, trie: Path, workers: int = 1) -> None:
+    """Count the names of a trie in the articles of a file; pages of meanings have no running text."""
+    # What cannot be read was reported when the names were collected.
+    pages = (a for a in read_articles(path, report=lambda _: None) if a.redirect is None and not a.disambiguation)
+    batches = iter(lambda: list(islice(pages, BATCH)), [])
+    for counts in in_order(_count_batch, batches, workers, _open_names, trie):
+        for column, more in zip(total, counts, strict=True):
+            column.update(more)
+
+
+_names: Any = None  # of this process
+
+
+def _open_names(trie: Path) -> None:
+    global _names
+    _names = marisa_trie.Trie().mmap(str(trie))
+
+
+def _count_batch(articles: list[Article]) -> Occurrences:
+    counter = OccurrenceCounter(_names)
+    for article in articles:
+        counter.add(article.title, article.text, [(link.start, link.end) for link in article.links])
+    return counter.counts
 
 
 def add_articles(builder: StoreBuilder, articles: Iterable[Article]) -> None:
