@@ -1,19 +1,40 @@
-"""Precision, recall and speed of mention detection on a benchmark, by threshold: detection.py STORE DATA [SET …]."""
+"""Mention detection on a benchmark: precision, recall and speed by threshold; and end to end by prior alone.
+
+python benchmarks/detection.py STORE BENCHMARKS aida-a aida-b msnbc --redirects TABLE
+"""
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from deixis.candidates import CandidateStore
-from deixis.datasets import open_dataset
+from deixis.datasets import open_dataset, read_redirects
 from deixis.datasets.dataset import Dataset
 from deixis.detection import THRESHOLD, Detector, NameDetector
+from deixis.documents import Document, Resolutions
+from deixis.evaluation import most_frequent
+from deixis.evaluation.linking import link_set, linking_table
 from deixis.rendering import Table
 
 THRESHOLDS = (0.05, 0.08, THRESHOLD, 0.15, 0.2, 0.3)
+
+
+class Priors:
+    """Answers every mention with the store's likeliest candidate: what a model has to beat."""
+
+    threshold = 0.0
+
+    def __init__(self, store: CandidateStore) -> None:
+        self._store = store
+
+    def disambiguate_many(self, documents: Iterable[Document], **_: Any) -> Iterator[Resolutions]:
+        """Yield the answers."""
+        for document in documents:
+            yield most_frequent(document.with_candidates(self._store.candidates(document)))
 
 
 def measure(detector: Detector, dataset: Dataset, label: str) -> tuple[str, ...]:
@@ -36,6 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("store", type=Path)
     parser.add_argument("data", type=Path, help="the folder with the benchmarks")
     parser.add_argument("sets", nargs="*", default=["aida-a"], metavar="SET")
+    parser.add_argument("--redirects", type=Path, help="older and newer titles, for answers and golds")
     parser.add_argument("--spacy", help="also a spaCy pipeline by its name, e.g. en_core_web_sm")
     options = parser.parse_args(arguments)
     store = CandidateStore.open(options.store)
@@ -44,11 +66,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from deixis.integrations.spacy import SpacyDetector
 
         detectors.append((options.spacy, SpacyDetector.load(options.spacy)))
+    linked = []
+    redirects = read_redirects(options.redirects) if options.redirects else {}
     for name in options.sets or ["aida-a"]:
         dataset = open_dataset(options.data, name)
         rows = tuple(measure(detector, dataset, label) for label, detector in detectors)
         columns = ("threshold", "precision", "recall", "F1", "spans", "words/s")
         print(Table(f"{name}, {dataset.mentions:,} mentions", columns, rows).to_markdown())
+        linked.append(link_set(Priors(store), dataset, NameDetector(store), "deixis", redirects=redirects))
+        linked.append(link_set(Priors(store), dataset, "gold", "gold", redirects=redirects))
+    print(linking_table(linked).to_markdown())
 
 
 if __name__ == "__main__":

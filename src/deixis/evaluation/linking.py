@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from deixis.datasets.dataset import Dataset
 from deixis.detection import Detector
 from deixis.documents import Document, Mention, Resolutions
 from deixis.evaluation.judging import NO_REDIRECTS
-from deixis.inference import Disambiguator
 from deixis.rendering import Table
 
-__all__ = ["EndToEnd", "link_set", "linking_table"]
+__all__ = ["Answers", "EndToEnd", "link_set", "linking_table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +63,18 @@ class EndToEnd:
         }
 
 
+class Answers(Protocol):
+    """What answers documents with mentions: a `Disambiguator`, or a baseline."""
+
+    threshold: float
+
+    def disambiguate_many(self, documents: Iterable[Document], **changes: Any) -> Iterator[Resolutions]:
+        """Resolve the mentions of the documents, in their order."""
+        ...
+
+
 def link_set(
-    nlp: Disambiguator,
+    nlp: Answers,
     dataset: Dataset,
     detector: Detector | Literal["gold"],
     label: str,
