@@ -11,17 +11,11 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import signal
-import threading
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
 from dataclasses import dataclass, field
-from multiprocessing import connection, get_all_start_methods, get_context, parent_process
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
 import zstandard
@@ -29,18 +23,17 @@ import zstandard
 from deixis import __version__
 from deixis.artefacts import Manifest, digest_file, open_text, write_aside
 from deixis.documents import normalise_title
-from deixis.errors import DeixisError, InputError
+from deixis.errors import InputError
 from deixis.wikipedia.articles import Article
 from deixis.wikipedia.dump import Chunk, Dump, Page, dumps_of, parse_pages
 from deixis.wikipedia.redirects import Redirects, read_redirects
 from deixis.wikipedia.titles import Site
 from deixis.wikipedia.wikitext import parse
+from deixis.wikipedia.workers import in_order
 
 __all__ = ["Extraction", "build_articles", "manifest_path"]
 
 FORMAT = 1  # of parts; raised whenever the same dump would give other parts
-T = TypeVar("T")
-R = TypeVar("R")
 Progress = Callable[[int, int, int], None]  # bytes of the dumps read, bytes in all, pages read
 
 
@@ -128,7 +121,7 @@ def _make_parts(dumps: Sequence[Dump], folder: Path, workers: int, progress: Pro
             before += dump.size
 
     sites = [dump.site for dump in dumps]
-    for position, found in _in_order(_make_part, missing(), workers, sites):
+    for position, found in in_order(_make_part, missing(), workers, _share, sites, fork=True):
         pages += found
         if progress is not None:
             progress(position, total, pages)
@@ -204,7 +197,9 @@ def _finish(
     digest = hashlib.sha256()
     counts: list[dict[str, dict[str, int]]] = []
     with write_aside(output) as file:
-        for frame, found, titles in _in_order(_finish_part, parts, workers, (table, frozenset(wanted))):
+        for frame, found, titles in in_order(
+            _finish_part, parts, workers, _share, (table, frozenset(wanted)), fork=True
+        ):
             file.write(frame)
             digest.update(frame)
             counts.append(found)
@@ -277,41 +272,3 @@ _shared: Any = None  # what every task of a pool needs, set once a process
 def _share(value: Any) -> None:
     global _shared
     _shared = value
-
-
-def _begin_worker(value: Any) -> None:
-    """Prepare a worker process: Ctrl-C is the parent's to handle, and the worker ends when the parent is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = parent_process()
-    if parent is not None:
-        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
-    _share(value)
-
-
-def _end_with(sentinel: int) -> None:
-    connection.wait([sentinel])
-    os._exit(1)
-
-
-def _in_order(task: Callable[[T], R], items: Iterable[T], workers: int, shared: Any) -> Iterator[R]:
-    """Yield the task's results in the order of the items; a few items a worker are under way, never more."""
-    if workers == 1:
-        _share(shared)
-        yield from map(task, items)
-        return
-    # fork shares the redirect table without copying it
-    context = get_context("fork" if "fork" in get_all_start_methods() else None)
-    pool = ProcessPoolExecutor(workers, context, _begin_worker, (shared,))
-    waiting: deque[Future[R]] = deque()
-    try:
-        for item in items:
-            waiting.append(pool.submit(task, item))
-            if len(waiting) >= 2 * workers:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    except BrokenProcessPool:
-        raise InputError("a worker process was killed, perhaps for lack of memory; use fewer workers") from None
-    finally:
-        with suppress(DeixisError):
-            pool.shutdown(cancel_futures=True)

@@ -22,18 +22,26 @@ R = TypeVar("R")
 
 
 def in_order(
-    task: Callable[[T], R], items: Iterable[T], workers: int, prepare: Callable[[Any], None], shared: Any
+    task: Callable[[T], R],
+    items: Iterable[T],
+    workers: int,
+    prepare: Callable[[Any], None],
+    shared: Any,
+    *,
+    fork: bool = False,
 ) -> Iterator[R]:
     """Yield the task's results in the order of the items; each process calls `prepare(shared)` first.
 
     A few items a worker are under way and no more: reading is faster than the work, and memory is not for queues.
+    With `fork`, where the system has it, `shared` is not copied: for what is large. Otherwise processes start anew,
+    as forking one that has threads (the tokenizer's) can hang.
     """
     if workers <= 1:
         prepare(shared)
         yield from map(task, items)
         return
-    # spawn: forking a process that has threads (the tokenizer's, a progress bar's) can hang.
-    context = multiprocessing.get_context("spawn")
+    method = "fork" if fork and "fork" in multiprocessing.get_all_start_methods() else "spawn"
+    context = multiprocessing.get_context(method)
     pool = ProcessPoolExecutor(workers, context, _begin, (prepare, shared))
     waiting: deque[Future[R]] = deque()
     try:
