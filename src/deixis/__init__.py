@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deixis.documents import Candidate, Document, Mention, Resolution, Resolutions
@@ -28,7 +29,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 
-def load(folder: str, device: str = "cpu") -> Disambiguator:
+def load(folder: str | Path, device: str = "cpu") -> Disambiguator:
     """Open a model folder.
 
     >>> nlp = load("model")                                               # doctest: +SKIP
