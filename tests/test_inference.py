@@ -138,6 +138,20 @@ def test_documents_stream() -> None:
     assert read <= 2 * NLP.group  # and not all of them
 
 
+def test_documents_without_mentions_do_not_pile_up() -> None:
+    read = 0
+
+    def endless() -> Iterator[Document]:
+        nonlocal read
+        while True:
+            read += 1
+            yield Document("nothing to see")
+
+    stream = NLP.disambiguate_many(endless())
+    assert [len(next(stream)) for _ in range(5)] == [0] * 5
+    assert read <= 5 * NLP.group
+
+
 def test_the_store_is_asked_for_mentions_without_candidates() -> None:
     class Store:
         def candidates(self, document: Document) -> list[tuple[Candidate, ...]]:

@@ -172,17 +172,27 @@ class Disambiguator:
         """Resolve the mentions of many documents, in their order; read as they are needed, batched together."""
         settings = replace(settings or Settings(), **changes)
         queue: deque[_Pending] = deque()
-        tasks = self._tasks(documents, settings, queue)
-        while group := list(islice(tasks, self.group)):
-            for places in batches_by_length([task.window for task in group], self.batch_rows):
-                self._decide([group[place] for place in places], settings)
-            while queue and queue[0].read and queue[0].windows_left == 0:
-                yield _finish(queue.popleft(), settings.threshold)
+        group: list[_Task] = []
+        for task in self._tasks(documents, settings, queue):
+            if task is not None:
+                group.append(task)
+            if len(group) >= self.group or len(queue) >= 4 * self.group:
+                self._decide_group(group, settings)
+                group = []
+                while queue and queue[0].read and queue[0].windows_left == 0:
+                    yield _finish(queue.popleft(), settings.threshold)
+        self._decide_group(group, settings)
         while queue:
             yield _finish(queue.popleft(), settings.threshold)
 
-    def _tasks(self, documents: Iterable[Document], settings: Settings, queue: deque[_Pending]) -> Iterator[_Task]:
-        """Yield the windows of all documents, noting each document in the queue."""
+    def _decide_group(self, group: list[_Task], settings: Settings) -> None:
+        for places in batches_by_length([task.window for task in group], self.batch_rows):
+            self._decide([group[place] for place in places], settings)
+
+    def _tasks(
+        self, documents: Iterable[Document], settings: Settings, queue: deque[_Pending]
+    ) -> Iterator[_Task | None]:
+        """Yield the windows of all documents, noting each document in the queue; None at the end of each."""
         stream = iter(documents)
         while chunk := list(islice(stream, 64)):  # so many are tokenised together
             encodings = self.tokenizer.encode_many([(d.text, [(m.start, m.end) for m in d.mentions]) for d in chunk])
@@ -194,6 +204,7 @@ class Disambiguator:
                         pending.windows_left += 1
                         yield _Task(pending, window)
                 pending.read = True
+                yield None
 
     def _begin(self, document: Document, settings: Settings) -> _Pending:
         lists = self._candidates(document)
