@@ -49,6 +49,14 @@ def test_a_quantised_table_is_read_as_it_lies_on_disk(tmp_path: Path, table: Any
     assert (tmp_path / "model" / "entities.safetensors").stat().st_size < exact.numel() * 4
 
 
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs Linux's list of mapped files")
+def test_the_entity_table_is_mapped_into_memory(tmp_path: Path) -> None:
+    parts().save(tmp_path / "model", table="int8")
+    table = ModelFolder.load(tmp_path / "model").network.entity_embeddings.entity_embeddings.weight
+    mapped = Path("/proc/self/maps").read_text()
+    assert table.is_cpu and str(tmp_path / "model" / "entities.safetensors") in mapped
+
+
 def test_damage_is_named(tmp_path: Path) -> None:
     model = tmp_path / "model"
     parts().save(model)
