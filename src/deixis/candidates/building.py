@@ -192,7 +192,7 @@ class StoreBuilder:
             table[trie[name]] += np.array(counted, np.uint32)
         for column, numbers in enumerate(count(path) if count is not None else ()):
             table[list(numbers), column] += np.array(list(numbers.values()), np.uint32)
-        return {"occurrences": table}
+        return _sparse(table)
 
     def _name_arrays(self, places: NDArray[np.int64], trie: Path) -> Arrays:
         owners, entities, counts, kinds = self._names.grouped(places, trie)
@@ -249,6 +249,24 @@ class _Table:
         counts = np.add.reduceat(np.frombuffer(self._counts, np.float32)[order], starts)
         kinds = np.bitwise_or.reduceat(np.frombuffer(self._kinds, np.uint8)[order], starts)
         return owners[starts], entities[starts], counts, kinds
+
+
+def _sparse(table: NDArray[np.uint32]) -> Arrays:
+    """Lay out counts (names, 3), most of them 0, as `CandidateStore.occurrences` reads them.
+
+    Counts over 65,535 are halved together until they fit: only their ratios matter.
+    """
+    present = table.max(1, initial=0) > 0
+    kept = table[present]
+    while (large := kept.max(1, initial=0) > np.iinfo(np.uint16).max).any():
+        kept[large] //= 2
+    words = np.packbits(np.pad(present, (0, -len(present) % 64)), bitorder="little").view("<u8")
+    before = np.concatenate(([0], np.cumsum(np.bitwise_count(words))))[:-1]
+    return {
+        "occurrences": kept.astype(np.uint16),
+        "occurrences-present": words,
+        "occurrences-before": before.astype(np.uint32),
+    }
 
 
 def _offsets(owners: NDArray[np.int64], size: int) -> NDArray[np.uint32]:

@@ -11,8 +11,10 @@
                                           beginnings and ends of titles, and initials (behind a "#"), to entities by
                                           popularity: no names by themselves, tried with a document's help (names.py)
 
-    occurrences.npy    (names, 3) uint32  articles where a name is written as one, where it is linked so, where it is
-                                          in lower case (occurrences.py); a store need not have it
+    occurrences.npy    (counted, 3) uint16  articles where a name is written as one, where it is linked so, where it
+                                          is in lower case (occurrences.py); a store need not have it
+    occurrences-present.npy  (names / 64,) uint64  a bit a name: whether it was counted at all
+    occurrences-before.npy   (names / 64,) uint32  how many were, before each 64
 
 Counts are kept and priors computed when asked, so stores can be merged.
 """
@@ -88,8 +90,11 @@ class CandidateStore:
             _view(folder / "parts-offsets.npy"),
             _view(folder / "parts-entities.npy"),
         )
-        counted = folder / "occurrences.npy"
-        self._occurrences = _view(counted) if counted.exists() else None
+        self._occurrences = (
+            tuple(_view(folder / f"occurrences{part}.npy") for part in ("", "-present", "-before"))
+            if (folder / "occurrences.npy").exists()
+            else None
+        )
         self.named = lru_cache(CACHE)(self._named)
 
     @classmethod
@@ -185,8 +190,15 @@ class CandidateStore:
 
     def occurrences(self, number: int) -> tuple[int, int, int] | None:
         """Return in how many articles a name is written as one, linked so, and in lower case; None if not counted."""
-        counted = self._occurrences
-        return None if counted is None else (counted[number, 0], counted[number, 1], counted[number, 2])
+        if self._occurrences is None:
+            return None
+        counted, present, before = self._occurrences
+        word, bit = divmod(number, 64)
+        bits = present[word]
+        if not bits >> bit & 1:
+            return 0, 0, 0
+        row = before[word] + (bits & ((1 << bit) - 1)).bit_count()
+        return counted[row, 0], counted[row, 1], counted[row, 2]
 
     def entries(self, name: str) -> Iterator[Entry]:
         """Yield all that is stored under the key of a name."""
