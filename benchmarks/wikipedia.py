@@ -187,7 +187,7 @@ def agreement(paths: Iterable[Path]) -> None:
 
 def parsers(path: Path, step: int) -> None:
     """Print seconds and links of our scanner, mwparserfromhell and wikitextparser on every `step`-th article."""
-    import wikitextparser  # type: ignore[import-untyped] # pip install wikitextparser, for this measurement only
+    import wikitextparser  # pip install wikitextparser, for this measurement only
 
     (dump,) = dumps_of([path])
     pages = [page for index, page in enumerate(articles_of(dump)) if index % step == 0]
