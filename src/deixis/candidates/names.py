@@ -15,16 +15,12 @@ the fuller names need not be persons, and the mention's own names stay, with a s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from deixis.candidates.surfaces import INITIALS, SMALL_WORDS, is_initials, key, variants, words_of
 from deixis.documents import Candidate, Document
-
-if TYPE_CHECKING:
-    from deixis.candidates.store import CandidateStore
-
 
 __all__ = ["resolve_names"]
 
@@ -45,7 +41,20 @@ SHARE_OF_FIRST_PART = 0.8  # of each key against its variants
 Priors = dict[str, float]
 
 
-def resolve_names(store: CandidateStore, document: Document, k: int) -> list[tuple[Candidate, ...]]:
+class Names(Protocol):
+    """What is asked of a store: the meanings of a name, and the titles that it is a part of."""
+
+    @property
+    def named(self) -> Callable[[str, int], tuple[Candidate, ...]]:
+        """Return the best candidates of a name, and only of it."""
+        ...
+
+    def parts(self, name: str) -> list[tuple[str, int]]:
+        """Return titles that have the name as a part, with their popularity."""
+        ...
+
+
+def resolve_names(store: Names, document: Document, k: int) -> list[tuple[Candidate, ...]]:
     """Return the k best candidates of every mention of the document, most probable first, ties by title."""
     surfaces = [document.surface(mention) for mention in document.mentions]
     names = [key(surface) for surface in surfaces]
@@ -60,7 +69,7 @@ def resolve_names(store: CandidateStore, document: Document, k: int) -> list[tup
 
 
 def _candidates(
-    store: CandidateStore, name: str, abbreviated: bool, others: Sequence[str], words: frozenset[str], k: int
+    store: Names, name: str, abbreviated: bool, others: Sequence[str], words: frozenset[str], k: int
 ) -> tuple[Candidate, ...]:
     if not name:
         return ()
@@ -75,7 +84,7 @@ def _candidates(
     return tuple(Candidate(title, mixed[title]) for title in best)
 
 
-def _own(store: CandidateStore, keys: Sequence[str], k: int) -> Priors:
+def _own(store: Names, keys: Sequence[str], k: int) -> Priors:
     """Return what the key and its variants are stored as; each list that adds to others has a smaller share."""
     own: Priors = {}
     share = 1.0
@@ -88,7 +97,7 @@ def _own(store: CandidateStore, keys: Sequence[str], k: int) -> Priors:
     return _normalised(own)
 
 
-def _fuller(store: CandidateStore, name: str, others: Iterable[str]) -> tuple[Priors, Priors]:
+def _fuller(store: Names, name: str, others: Iterable[str]) -> tuple[Priors, Priors]:
     """Return the mean priors of the fuller names that end with the name, and of those that contain it elsewhere."""
     ending: Priors = {}
     inside: Priors = {}
@@ -103,7 +112,7 @@ def _fuller(store: CandidateStore, name: str, others: Iterable[str]) -> tuple[Pr
     return _normalised(_best(ending, MAX_FULLER)), _normalised(_best(inside, MAX_FULLER))
 
 
-def _parts(store: CandidateStore, keys: Sequence[str], abbreviated: bool, words: frozenset[str]) -> Priors:
+def _parts(store: Names, keys: Sequence[str], abbreviated: bool, words: frozenset[str]) -> Priors:
     """Return titles that the name is a part or the initials of, best first: popular, and spoken of in the document."""
     found = [_spoken_of(store.parts(name), words, set(name.split())) for name in keys]
     if abbreviated:

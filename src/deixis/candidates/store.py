@@ -34,6 +34,7 @@ import marisa_trie
 import numpy as np
 
 from deixis.artefacts import MANIFEST, Manifest
+from deixis.candidates.names import resolve_names
 from deixis.candidates.surfaces import key, variants
 from deixis.candidates.words import Span, Word, find_names
 from deixis.documents import Candidate, Document
@@ -141,8 +142,6 @@ class CandidateStore:
 
     def candidates(self, document: Document) -> list[tuple[Candidate, ...]]:
         """Return the candidates of every mention, with the help of the whole document (names.py)."""
-        from deixis.candidates.names import resolve_names  # which asks a store
-
         return resolve_names(self, document, self.k)
 
     def forget(self) -> None:
