@@ -11,7 +11,7 @@ from deixis.errors import InputError
 
 spacy = pytest.importorskip("spacy")
 
-from deixis.integrations.spacy import SpacyDetector  # noqa: E402
+from deixis.integrations.spacy import SpacyDetector  # noqa: E402 - after the test for spaCy above
 
 TEXT = "After the Silver Oar came Marlow and Brandt."
 RULES = [{"label": "PERSON", "pattern": "Marlow"}, {"label": "DATE", "pattern": "Brandt"}]
