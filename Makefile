@@ -5,7 +5,7 @@ PYTHON ?= python3
 SETUP := $(VENV)/.setup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench clean
+.PHONY: help setup demo test check format docs bench clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ check: $(SETUP)  ## lint, formatting and types
 format: $(SETUP)  ## format the code and mend what can be mended
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+docs: $(SETUP)  ## build the site: tutorial, how-tos, explanation, reference; open build/docs/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 bench: $(SETUP)  ## list the benchmarks; each is a script with its own --help
 	@for script in benchmarks/*.py; do echo "$(BIN)/python $$script   # $$(sed -n '1s/"""//p' $$script)"; done

@@ -1,8 +1,11 @@
-"""The pages are right: the tutorial and the spaCy page are run, and every command that a page shows exists."""
+"""The pages are right: the tutorial, the spaCy page and the examples of docstrings are run, every command exists."""
 
 from __future__ import annotations
 
 import contextlib
+import doctest
+import importlib
+import inspect
 import io
 import re
 import shlex
@@ -15,9 +18,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+import deixis
 from deixis.cli import app
 
 DOCS = Path(__file__).parent.parent / "docs"
+SOURCE = Path(deixis.__file__).parent
+EXAMPLES = [path.relative_to(SOURCE) for path in sorted(SOURCE.rglob("*.py")) if ">>>" in path.read_text()]
 PAGES = sorted([*DOCS.rglob("*.md"), DOCS.parent / "README.md"])
 
 
@@ -75,6 +81,25 @@ def test_the_spacy_page_runs(velm: Path, island: Path) -> None:
 
     shutil.copytree(island, velm / "velm")
     run_page(DOCS / "howto" / "spacy.md")
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=str)
+def test_examples_of_docstrings_run(path: Path, velm: Path, island: Path) -> None:
+    (velm / "velm").symlink_to(island)
+    module = importlib.import_module(".".join(("deixis", *path.with_suffix("").parts)).removesuffix(".__init__"))
+    failed, tried = doctest.testmod(module)
+    assert tried and not failed
+
+
+def test_every_public_name_has_an_example() -> None:
+    for name in deixis.__all__:
+        thing = getattr(deixis, name)
+        assert ">>>" in (thing.__doc__ or ""), name
+        for method, value in vars(thing).items() if inspect.isclass(thing) else ():
+            own = inspect.isfunction(value) and value.__qualname__.startswith(name)
+            called = own or isinstance(value, classmethod | property)
+            if called and (not method.startswith("_") or method == "__call__"):
+                assert ">>>" in (value.__doc__ or ""), f"{name}.{method}"
 
 
 def test_every_command_shown_exists() -> None:

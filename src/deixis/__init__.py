@@ -32,9 +32,11 @@ __version__ = "0.1.0"
 def load(folder: str | Path, device: str = "cpu") -> Disambiguator:
     """Open a model folder.
 
-    >>> nlp = load("model")                                               # doctest: +SKIP
-    >>> nlp("Messi won the World Cup.")                                   # doctest: +SKIP
-    >>> nlp.disambiguate(Document("Messi won the World Cup.", mentions))  # doctest: +SKIP
+    Examples:
+        >>> import deixis
+        >>> nlp = deixis.load("velm/model")
+        >>> [resolution.entity for resolution in nlp("After the Silver Oar came Marlow.")]
+        ['Velm Cup (rowing)', 'Ada Marlow (rower)']
     """
     from deixis.inference import Disambiguator
 

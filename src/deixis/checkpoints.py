@@ -61,7 +61,16 @@ class Linking:
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """All that is needed to disambiguate, as a folder holds it."""
+    """All that is needed to disambiguate, as a folder holds it.
+
+    Examples:
+        >>> parts = ModelFolder.load(Path("velm/model"))
+        >>> parts.network.config.words_see, parts.linking
+        ('placeholders', Linking(names=None, answers=0.0))
+        >>> manifest = parts.save(Path("small"), table="int8", candidates=Path("velm/store"))
+        >>> sorted(manifest.files)[-1]
+        'vocabulary.jsonl'
+    """
 
     network: Network
     tokenizer: Tokenizer

@@ -52,7 +52,14 @@ class Detector(Protocol):
 
 @dataclass(frozen=True)
 class NameDetector:
-    """Finds the names of a store; `threshold` is the least link probability of a mention."""
+    """Finds the names of a store; `threshold` is the least link probability of a mention.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> detector = NameDetector(CandidateStore.open(Path("velm/store")))
+        >>> detector.detect("After the Silver Oar came Marlow.")
+        [(10, 20), (26, 32)]
+    """
 
     store: CandidateStore
     threshold: float = THRESHOLD

@@ -14,7 +14,12 @@ __all__ = ["Candidate", "Document", "Mention", "Resolution", "Resolutions", "Ste
 
 
 def normalise_title(title: str) -> str:
-    """Return a Wikipedia title as deixis names entities: spaces, no HTML escapes, first letter upper-case."""
+    """Return a Wikipedia title as deixis names entities: spaces, no HTML escapes, first letter upper-case.
+
+    Examples:
+        >>> normalise_title("lionel_Messi &amp; friends")
+        'Lionel Messi & friends'
+    """
     title = " ".join(html.unescape(title).replace("_", " ").split())
     first = title[:1].upper()
     if len(first) != 1 or "Ა" <= first <= "Ჿ":  # as MediaWiki: no capital is "SS", and Georgian has none in titles
@@ -23,18 +28,30 @@ def normalise_title(title: str) -> str:
 
 
 class Candidate(NamedTuple):
-    """An entity a surface may mean, with its prior p(e|m) where one is known."""
+    """An entity a surface may mean, with its prior p(e|m) where one is known.
 
-    entity: str
-    prior: float | None = None
+    Examples:
+        >>> Candidate("Lionel Messi", 0.93)
+        Candidate(entity='Lionel Messi', prior=0.93)
+    """
+
+    entity: str  # its title
+    prior: float | None = None  # of all links with this surface, the share that leads to it
 
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A span `[start, end)` of a text, in characters, that names something."""
+    """A span `[start, end)` of a text, in characters, that names something.
+
+    Examples:
+        >>> Mention(0, 5).candidates is None  # the store will be asked
+        True
+        >>> Mention(0, 5, candidates=(Candidate("Lionel Messi", 0.93), Candidate("Messi (film)"))).candidates[1].entity
+        'Messi (film)'
+    """
 
     start: int
-    end: int
+    end: int  # behind its last character
     entity: str | None = None  # the gold, where known
     candidates: tuple[Candidate, ...] | None = None  # None: ask the store; (): there are none
     extra: Mapping[str, Any] = field(default_factory=dict)  # unknown keys of the JSON, passed through
@@ -42,12 +59,18 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text with its mentions."""
+    """A text with its mentions; a mention that does not fit the text is refused.
+
+    Examples:
+        >>> document = Document("Messi won the World Cup.", (Mention(0, 5), Mention(14, 23)), id="one")
+        >>> [document.surface(mention) for mention in document.mentions]
+        ['Messi', 'World Cup']
+    """
 
     text: str
     mentions: tuple[Mention, ...] = ()
     id: str | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)  # unknown keys of the JSON, passed through
 
     def __post_init__(self) -> None:
         for index, mention in enumerate(self.mentions):
@@ -58,17 +81,36 @@ class Document:
                 )
 
     def surface(self, mention: Mention) -> str:
-        """Return the text of a mention."""
+        """Return the text of a mention.
+
+        Examples:
+            >>> Document("Messi won.").surface(Mention(0, 5))
+            'Messi'
+        """
         return self.text[mention.start : mention.end]
 
     def with_candidates(self, candidates: Sequence[tuple[Candidate, ...]]) -> Document:
-        """Return the document with one candidate list a mention."""
+        """Return the document with one candidate list a mention.
+
+        Examples:
+            >>> document = Document("Messi won.", (Mention(0, 5),)).with_candidates([(Candidate("Lionel Messi"),)])
+            >>> document.mentions[0].candidates
+            (Candidate(entity='Lionel Messi', prior=None),)
+        """
         pairs = zip(self.mentions, candidates, strict=True)
         return replace(self, mentions=tuple(replace(mention, candidates=given) for mention, given in pairs))
 
     @classmethod
     def from_json(cls, line: str | bytes) -> Document:
-        """Read one line of document JSONL; errors name the field."""
+        """Read one line of document JSONL; errors name the field.
+
+        Examples:
+            >>> Document.from_json('{"text": "Messi won.", "mentions": [{"start": 0, "end": 5}]}').mentions[0].end
+            5
+            >>> Document.from_json('{"text": "Messi won.", "mentions": [{"start": 0}]}')
+            Traceback (most recent call last):
+            deixis.errors.InputError: mentions[0].end is missing or null; expected a number of characters
+        """
         import orjson  # only where it is needed: training runs without it
 
         try:
@@ -79,7 +121,12 @@ class Document:
 
     @classmethod
     def from_record(cls, record: Any) -> Document:
-        """Read a decoded JSON object; errors name the field."""
+        """Read a decoded JSON object; errors name the field.
+
+        Examples:
+            >>> Document.from_record({"text": "Messi won.", "source": "a newspaper"}).extra
+            {'source': 'a newspaper'}
+        """
         record = dict(_typed(record, dict, "the document", "an object"))
         text = _typed(record.pop("text", None), str, "text", "a string")
         mentions = _typed(record.pop("mentions", []), list, "mentions", "a list")
@@ -89,7 +136,12 @@ class Document:
         return cls(text, tuple(_mention(m, f"mentions[{i}]") for i, m in enumerate(mentions)), id_, record)
 
     def to_record(self, resolutions: Resolutions | None = None) -> dict[str, Any]:
-        """Return the JSON object of the document, each mention with its resolution where given."""
+        """Return the JSON object of the document, each mention with its resolution where given.
+
+        Examples:
+            >>> Document("Messi won.", (Mention(0, 5, "Lionel Messi"),)).to_record()
+            {'text': 'Messi won.', 'mentions': [{'start': 0, 'end': 5, 'entity': 'Lionel Messi'}]}
+        """
         record: dict[str, Any] = {} if self.id is None else {"id": self.id}
         record["text"] = self.text
         record["mentions"] = [_mention_record(mention) for mention in self.mentions]
@@ -101,7 +153,12 @@ class Document:
         return record | dict(self.extra)
 
     def to_json(self, resolutions: Resolutions | None = None) -> bytes:
-        """Return one line of document JSONL, without the newline."""
+        """Return one line of document JSONL, without the newline.
+
+        Examples:
+            >>> Document("Messi won.", (Mention(0, 5),), id="one").to_json()
+            b'{"id":"one","text":"Messi won.","mentions":[{"start":0,"end":5}]}'
+        """
         import orjson
 
         return orjson.dumps(self.to_record(resolutions))
@@ -113,11 +170,19 @@ class Resolution:
 
     `probability` is the one at the time of the decision; `step` counts from 1, and mentions decided by one pass
     share it. Without a decision `entity` is None and `reason` says why.
+
+    Examples:
+        >>> import deixis
+        >>> oar, marlow = deixis.load("velm/model")("After the Silver Oar came Marlow.")
+        >>> marlow.text, marlow.entity, marlow.step, marlow.probability > 0.9
+        ('Marlow', 'Ada Marlow (rower)', 2, True)
+        >>> [title for title, probability in marlow.alternatives]
+        ['Ada Marlow (rower)', 'Ada Marlow (chess player)']
     """
 
     start: int
     end: int
-    text: str
+    text: str  # of the mention
     entity: str | None
     probability: float
     step: int
@@ -126,13 +191,23 @@ class Resolution:
 
     @property
     def url(self) -> str | None:
-        """The Wikipedia page of the entity."""
+        """The Wikipedia page of the entity.
+
+        Examples:
+            >>> Resolution(0, 5, "Messi", "Lionel Messi", 0.98, 1).url
+            'https://en.wikipedia.org/wiki/Lionel_Messi'
+        """
         if self.entity is None:
             return None
         return "https://en.wikipedia.org/wiki/" + quote(self.entity.replace(" ", "_"), safe="(),:'!*_")
 
     def to_record(self) -> dict[str, Any]:
-        """Return the keys that a mention gains in the document JSONL."""
+        """Return the keys that a mention gains in the document JSONL.
+
+        Examples:
+            >>> Resolution(0, 5, "Messi", None, 0.0, 0, reason="no candidates").to_record()
+            {'resolution': None, 'reason': 'no candidates'}
+        """
         if self.entity is None:
             return {"resolution": None, "reason": self.reason}
         return {
@@ -168,7 +243,16 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Resolutions(Sequence[Resolution]):
-    """The resolutions of a document, one a mention, in the order of its mentions."""
+    """The resolutions of a document, one a mention, in the order of its mentions; a notebook shows them as a text.
+
+    Examples:
+        >>> import deixis
+        >>> linked = deixis.load("velm/model")("After the Silver Oar came Marlow.", trace=True)
+        >>> len(linked), linked[0].entity
+        (2, 'Velm Cup (rowing)')
+        >>> [step.decided for step in linked.trace]  # the places of the mentions decided in each step
+        [(0,), (1,)]
+    """
 
     document: Document
     items: tuple[Resolution, ...]
@@ -195,7 +279,13 @@ class Resolutions(Sequence[Resolution]):
         return None if draw is None else draw(self)
 
     def to_json(self) -> bytes:
-        """Return the document with its resolutions as one line of document JSONL, without the newline."""
+        """Return the document with its resolutions as one line of document JSONL, without the newline.
+
+        Examples:
+            >>> import deixis
+            >>> deixis.load("velm/model")("Nobody was there.").to_json()
+            b'{"text":"Nobody was there.","mentions":[]}'
+        """
         return self.document.to_json(self)
 
 

@@ -12,19 +12,48 @@ __all__ = ["ArtefactError", "DeixisError", "InputError", "MissingExtra"]
 
 
 class DeixisError(Exception):
-    """The parent of every error that deixis raises on purpose; its text is meant for the user."""
+    """The parent of every error that deixis raises on purpose; its text is meant for the user.
+
+    Examples:
+        >>> import deixis
+        >>> try:
+        ...     deixis.load("nowhere")
+        ... except deixis.DeixisError as error:
+        ...     print(error)
+        nowhere is no folder; expected a model folder of deixis
+    """
 
 
 class InputError(DeixisError):
-    """Data that was given cannot be used."""
+    """Data that was given cannot be used.
+
+    Examples:
+        >>> import deixis
+        >>> deixis.Settings(top=0)
+        Traceback (most recent call last):
+        deixis.errors.InputError: top is 0; expected at least 1
+    """
 
 
 class ArtefactError(DeixisError):
-    """Something that deixis wrote earlier is missing, damaged, or does not belong with the rest."""
+    """Something that deixis wrote earlier is missing, damaged, or does not belong with the rest.
+
+    Examples:
+        >>> import deixis
+        >>> deixis.load("velm/store")
+        Traceback (most recent call last):
+        deixis.errors.ArtefactError: velm/store/manifest.json describes a candidates artefact; expected model
+    """
 
 
 class MissingExtra(DeixisError):  # noqa: N818 - a state of the installation, not a fault
-    """An optional dependency is not installed."""
+    """An optional dependency is not installed.
+
+    Examples:
+        >>> raise MissingExtra("spaCy", "spacy")
+        Traceback (most recent call last):
+        deixis.errors.MissingExtra: spaCy is not installed; run: pip install 'deixis[spacy]'
+    """
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} is not installed; run: pip install 'deixis[{extra}]'")

@@ -39,6 +39,12 @@ class Settings:
     older version). `top` candidates by prior take part; a list without priors is not cut. `threshold` is the least
     probability of an answer: under it a mention is left unresolved with a reason. The paper answers always (None);
     `link` takes the model's own threshold where none is given. Answers under it still are what later steps see.
+
+    Examples:
+        >>> settings = Settings(order="natural", top=10)
+        >>> nlp = Disambiguator.load("velm/model")
+        >>> [resolution.step for resolution in nlp("After the Silver Oar came Marlow and Brandt.", settings)]
+        [1, 2, 3]
     """
 
     order: Order = "confidence"
@@ -101,10 +107,12 @@ class Disambiguator:
 
     It holds no state of a call, so threads may share one.
 
-    >>> nlp = Disambiguator.load("model")                       # doctest: +SKIP
-    >>> for resolution in nlp("Messi won the World Cup."):      # doctest: +SKIP
-    ...     print(resolution.text, resolution.entity, resolution.url, resolution.probability, resolution.step)
-    >>> nlp.disambiguate(document, order="natural")             # doctest: +SKIP
+    Examples:
+        >>> nlp = Disambiguator.load("velm/model")
+        >>> for resolution in nlp("After the Silver Oar came Marlow."):
+        ...     print(resolution.step, resolution.text, "→", resolution.entity)
+        1 Silver Oar → Velm Cup (rowing)
+        2 Marlow → Ada Marlow (rower)
     """
 
     network: Network
@@ -122,7 +130,12 @@ class Disambiguator:
 
     @classmethod
     def load(cls, folder: str | Path, device: str | torch.device = "cpu") -> Disambiguator:
-        """Open a model folder."""
+        """Open a model folder.
+
+        Examples:
+            >>> len(Disambiguator.load("velm/model").vocabulary) > 20
+            True
+        """
         parts = ModelFolder.load(Path(folder))
         return cls(
             parts.network,
@@ -135,24 +148,49 @@ class Disambiguator:
         )
 
     def __call__(self, text: str, settings: Settings | None = None, **changes: Any) -> Resolutions:
-        """Find the mentions of a text and resolve them; the same as `link`."""
+        """Find the mentions of a text and resolve them; the same as `link`.
+
+        Examples:
+            >>> nlp = Disambiguator.load("velm/model")
+            >>> [resolution.entity for resolution in nlp("After the Golden Rook came Brandt.")]
+            ['Velm Cup (chess)', 'Lena Brandt (composer)']
+        """
         return self.link(text, settings, **changes)
 
     def link(self, text: str | Document, settings: Settings | None = None, **changes: Any) -> Resolutions:
-        """Find the mentions of a text and resolve them; `changes` are fields of the settings, e.g. `threshold=0.5`."""
+        """Find the mentions of a text and resolve them; `changes` are fields of the settings, e.g. `threshold=0.5`.
+
+        Examples:
+            >>> nlp = Disambiguator.load("velm/model")
+            >>> print(nlp.link("Marlow was there.", threshold=1)[0].entity)  # nobody is that sure
+            None
+        """
         return next(self.link_many([text], settings, **changes))
 
     def link_many(
         self, texts: Iterable[str | Document], settings: Settings | None = None, **changes: Any
     ) -> Iterator[Resolutions]:
-        """Find and resolve the mentions of many texts, in their order; a document keeps the mentions that it has."""
+        """Find and resolve the mentions of many texts, in their order; a document keeps the mentions that it has.
+
+        Examples:
+            >>> nlp = Disambiguator.load("velm/model")
+            >>> texts = ["After the Silver Oar came Marlow.", "After the Golden Rook came Marlow."]
+            >>> [linked[1].entity for linked in nlp.link_many(texts)]
+            ['Ada Marlow (rower)', 'Ada Marlow (chess player)']
+        """
         settings = replace(settings or Settings(), **changes)
         if settings.threshold is None:
             settings = replace(settings, threshold=self.threshold)
         return self.disambiguate_many(map(self.find, texts), settings)
 
     def find(self, text: str | Document) -> Document:
-        """Return the text with the mentions that the detector finds; a document with mentions as it is."""
+        """Return the text with the mentions that the detector finds; a document with mentions as it is.
+
+        Examples:
+            >>> document = Disambiguator.load("velm/model").find("After the Silver Oar came Marlow.")
+            >>> [document.surface(mention) for mention in document.mentions]
+            ['Silver Oar', 'Marlow']
+        """
         document = Document(text) if isinstance(text, str) else text
         if document.mentions:
             return document
@@ -163,13 +201,29 @@ class Disambiguator:
         return replace(document, mentions=tuple(Mention(*span) for span in self.detector.detect(document.text)))
 
     def disambiguate(self, document: Document, settings: Settings | None = None, **changes: Any) -> Resolutions:
-        """Resolve the mentions of one document; `changes` are fields of the settings, e.g. `order="local"`."""
+        """Resolve the mentions of one document; `changes` are fields of the settings, e.g. `order="local"`.
+
+        Examples:
+            >>> nlp = Disambiguator.load("velm/model")
+            >>> document = Document("The Silver Oar came before Marlow.", (Mention(4, 14), Mention(27, 33)))
+            >>> [resolution.entity for resolution in nlp.disambiguate(document, order="natural")]
+            ['Velm Cup (rowing)', 'Ada Marlow (rower)']
+        """
         return next(self.disambiguate_many([document], settings, **changes))
 
     def disambiguate_many(
         self, documents: Iterable[Document], settings: Settings | None = None, **changes: Any
     ) -> Iterator[Resolutions]:
-        """Resolve the mentions of many documents, in their order; read as they are needed, batched together."""
+        """Resolve the mentions of many documents, in their order; read as they are needed, batched together.
+
+        Examples:
+            >>> nlp = Disambiguator.load("velm/model")
+            >>> falcon = (Candidate("Falcon (boat)"), Candidate("Falcon (opening)"))  # in place of the store's
+            >>> texts = ("The Silver Oar, then the Falcon.", "The Golden Rook, then the Falcon.")
+            >>> mentions = [(Mention(4, end), Mention(end + 11, end + 17, candidates=falcon)) for end in (14, 15)]
+            >>> [resolutions[1].entity for resolutions in nlp.disambiguate_many(map(Document, texts, mentions))]
+            ['Falcon (boat)', 'Falcon (opening)']
+        """
         settings = replace(settings or Settings(), **changes)
         queue: deque[_Pending] = deque()
         group: list[_Task] = []

@@ -74,7 +74,13 @@ class Entry:
 
 
 class CandidateStore:
-    """Surfaces to candidates; `lookup` for one surface, `candidates` for all mentions of a document."""
+    """Surfaces to candidates; `lookup` for one surface, `candidates` for all mentions of a document.
+
+    Examples:
+        >>> store = CandidateStore.open(Path("velm/store"))
+        >>> [candidate.entity for candidate in store.lookup("the Falcon")]
+        ['Falcon (boat)', 'Falcon (opening)']
+    """
 
     def __init__(self, folder: Path, manifest: Manifest, k: int) -> None:
         self.folder, self.manifest, self.k = folder, manifest, k
@@ -141,7 +147,15 @@ class CandidateStore:
         return found
 
     def candidates(self, document: Document) -> list[tuple[Candidate, ...]]:
-        """Return the candidates of every mention, with the help of the whole document (names.py)."""
+        """Return the candidates of every mention, with the help of the whole document (names.py).
+
+        Examples:
+            >>> from deixis import Mention
+            >>> store = CandidateStore.open(Path("velm/store"))
+            >>> document = Document("Lena Brandt rowed. Brandt sang.", (Mention(0, 11), Mention(19, 25)))
+            >>> [len(candidates) for candidates in store.candidates(document)]
+            [2, 2]
+        """
         return resolve_names(self, document, self.k)
 
     def forget(self) -> None:
