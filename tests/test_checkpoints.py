@@ -10,11 +10,16 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from typer.testing import CliRunner
 
 from deixis.artefacts import MANIFEST, Manifest
-from deixis.checkpoints import ModelFolder, convert_luke, network_from_bert
+from deixis.candidates import CandidateStore
+from deixis.candidates.building import StoreBuilder
+from deixis.checkpoints import ModelFolder, convert_luke, network_from_bert, quantise_folder
+from deixis.cli import app
 from deixis.errors import ArtefactError, InputError
 from deixis.inference import Disambiguator
+from deixis.vocabulary import Vocabulary
 from tests.reference import Luke, confidence_order
 from tests.worlds import make_disambiguator, make_document, make_network, make_tokenizer, make_vocabulary
 
@@ -47,6 +52,66 @@ def test_a_quantised_table_is_read_as_it_lies_on_disk(tmp_path: Path, table: Any
     exact = folder.network.entity_embeddings.entity_embeddings(rows).detach()
     torch.testing.assert_close(loaded.entity_embeddings.entity_embeddings(rows), exact, atol=0.01, rtol=0)
     assert (tmp_path / "model" / "entities.safetensors").stat().st_size < exact.numel() * 4
+
+
+def test_an_encoder_in_int8_is_a_quarter_and_almost_the_same(tmp_path: Path) -> None:
+    folder = parts(hidden_size=128, intermediate_size=256)
+    folder.save(tmp_path / "whole")
+    folder.save(tmp_path / "model", encoder="int8")
+    sizes = [(tmp_path / name / "encoder.safetensors").stat().st_size for name in ("whole", "model")]
+    assert sizes[1] < 0.35 * sizes[0]
+    exact, loaded = folder.network.state_dict(), ModelFolder.load(tmp_path / "model").network.state_dict()
+    changed = 0
+    for name, x in exact.items():
+        assert loaded[name].dtype == torch.float32
+        if not torch.equal(loaded[name], x):
+            changed += 1
+            assert x.ndim == 2 and float((loaded[name] - x).norm() / x.norm()) < 0.01, name
+    assert changed >= 6 * 3
+
+
+def test_few_entities_keep_their_rows(tmp_path: Path) -> None:
+    folder = parts()
+    few = folder.vocabulary.cut(20, ["Entity 59", "Entity 40", "Nobody"])
+    assert len(few.entities) == 20 and "Entity 59" in few and "Entity 0" in few
+    asked = {c.entity for document in DOCUMENTS for m in document.mentions for c in m.candidates or ()}
+    cut = folder.among(folder.vocabulary.cut(len(asked), asked))
+    folder.save(tmp_path / "whole", table="int8")
+    ModelFolder.load(tmp_path / "whole").among(cut.vocabulary).save(tmp_path / "cut", table="int8")
+    assert answers(Disambiguator.load(tmp_path / "cut")) == answers(Disambiguator.load(tmp_path / "whole"))
+    with pytest.raises(InputError, match="no row for 'Nobody'"):
+        folder.among(Vocabulary.of(["Nobody"]))
+
+
+def test_a_folder_is_quantised_with_its_store(tmp_path: Path) -> None:
+    builder = StoreBuilder()
+    for number in range(30):
+        builder.add_link("cup", f"Entity {number}")
+    builder.save(tmp_path / "store", {}, {})
+    whole = parts(hidden_size=128, intermediate_size=256).save(tmp_path / "whole", candidates=tmp_path / "store")
+    done = CliRunner().invoke(
+        app, ["quantise", str(tmp_path / "whole"), "-o", str(tmp_path / "small"), "--entities", "10", "--cut"]
+    )
+    assert done.exit_code == 0, done.output
+    small = ModelFolder.load(tmp_path / "small")
+    assert small.store is not None
+    assert {c.entity for c in small.store.lookup("cup")} == set(small.vocabulary.entities)
+    made = Manifest.load(tmp_path / "small" / MANIFEST, "model")
+    assert made.parents["model"] == whole.digest and made.parameters == {"table": "int8", "encoder": "int8"}
+    again = quantise_folder(tmp_path / "small", tmp_path / "again")  # nothing to cut: the store stays as it is
+    assert CandidateStore.open(tmp_path / "again" / "candidates").digest == small.store.digest
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["again", "small", "store", "whole"]
+    assert again.files["vocabulary.jsonl"] == made.files["vocabulary.jsonl"]
+    parts().save(tmp_path / "bare")
+    with pytest.raises(InputError, match="no candidate store to cut"):
+        quantise_folder(tmp_path / "bare", tmp_path / "small", cut=True)
+
+
+def test_the_card_is_no_part_of_the_digest(tmp_path: Path) -> None:
+    before = parts().save(tmp_path / "model").digest
+    (tmp_path / "model" / "README.md").write_text("# A model\n")
+    Disambiguator.load(tmp_path / "model")
+    assert Manifest.load(tmp_path / "model" / MANIFEST, "model").digest == before
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs Linux's list of mapped files")

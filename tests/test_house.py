@@ -9,13 +9,13 @@ import deixis
 
 ROOT = Path(deixis.__file__).parent
 NOUNS = {"documents", "vocabulary", "candidates", "errors", "artefacts"}
-TORCH = {"attention", "batching", "model", "decoding", "training", "inference", "checkpoints", "toy"}
+TORCH = {"attention", "batching", "quantisation", "model", "decoding", "training", "inference", "checkpoints", "toy"}
 # A room may enter the rooms of lower floors, and its own.
 FLOORS = [
     NOUNS,
     {"encoding", "detection"},
     {"wikipedia", "datasets", "attention"},
-    {"batching"},
+    {"batching", "quantisation"},
     {"model"},
     {"decoding", "checkpoints", "training"},
     {"inference"},

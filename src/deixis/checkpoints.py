@@ -1,21 +1,23 @@
 """Model folders: save, load, verify; starting from a BERT folder; the layout of LUKE's checkpoints (protocol 13).
 
 config.json            the shape of the network
-encoder.safetensors    every tensor but those of
+encoder.safetensors    every tensor but those of the next, in fp32, fp16 or int8 (quantisation.py)
 entities.safetensors   the entity table (fp32, fp16, or int8 with a scale a row) and its biases
 vocabulary.jsonl       entities in the order of their rows
 tokenizer.json
 candidates/            the store, where the folder has one
 linking.json           how plain texts are linked, where it is not as by default
-manifest.json          digests of all, parents
+README.md              the model card, where somebody wrote one
+manifest.json          digests of all but the card, parents
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+import tempfile
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
@@ -28,17 +30,18 @@ from deixis.artefacts import MANIFEST, Manifest, digest_file, folder_aside
 from deixis.encoding import Tokenizer
 from deixis.errors import ArtefactError, InputError
 from deixis.model import Config, EntityTable, Network
-from deixis.vocabulary import MASK, Vocabulary
+from deixis.quantisation import dequantise, quantise
+from deixis.vocabulary import MASK, SPECIAL, Vocabulary
 
 if TYPE_CHECKING:
     from deixis.candidates import CandidateStore
 
-__all__ = ["Linking", "ModelFolder", "Precision", "convert_luke", "network_from_bert"]
+__all__ = ["Linking", "ModelFolder", "Precision", "convert_luke", "network_from_bert", "quantise_folder"]
 
 Precision = Literal["fp32", "fp16", "int8"]
 
 CONFIG, ENCODER, ENTITIES, VOCABULARY = "config.json", "encoder.safetensors", "entities.safetensors", "vocabulary.jsonl"
-CANDIDATES, LINKING = "candidates", "linking.json"
+CANDIDATES, LINKING, CARD = "candidates", "linking.json", "README.md"
 TABLE = "entity_embeddings.entity_embeddings.weight"
 SCALE = "entity_embeddings.entity_embeddings.scale"
 BIAS = "entity_predictions.bias"
@@ -83,7 +86,7 @@ class ModelFolder:
         folder: Path,
         *,
         table: Precision = "fp32",
-        encoder: Literal["fp32", "fp16"] = "fp32",
+        encoder: Precision = "fp32",
         candidates: Path | None = None,
         parents: Mapping[str, str] | None = None,
     ) -> Manifest:
@@ -93,6 +96,8 @@ class ModelFolder:
         state = {name: tensor for name, tensor in state.items() if name not in (TABLE, SCALE)}
         if encoder == "fp16":
             state = {name: tensor.half() for name, tensor in state.items()}
+        elif encoder == "int8":
+            state = quantise(state)
         with folder_aside(folder) as aside:
             (aside / CONFIG).write_text(json.dumps(self.network.config.to_json(), indent=1) + "\n")
             save_file(state, aside / ENCODER)
@@ -103,11 +108,30 @@ class ModelFolder:
                 (aside / LINKING).write_text(json.dumps(asdict(self.linking)) + "\n")
             if candidates is not None:
                 shutil.copytree(candidates, aside / CANDIDATES)
-            paths = sorted(path for path in aside.rglob("*") if path.is_file())
+            # The card is no part of what the digest stands for: it tells figures measured with the finished folder.
+            paths = sorted(path for path in aside.rglob("*") if path.is_file() and path.name != CARD)
             files = {str(path.relative_to(aside)): digest_file(path) for path in paths}
-            manifest = Manifest("model", {"table": table, "encoder": encoder}, dict(parents or {}), files)
+            counts = {"entities": len(self.vocabulary.entities)}
+            manifest = Manifest("model", {"table": table, "encoder": encoder}, dict(parents or {}), files, counts)
             manifest.save(aside / MANIFEST)
         return manifest
+
+    def among(self, vocabulary: Vocabulary) -> ModelFolder:
+        """Return the model with the entities of a smaller vocabulary only; its answers among them are the same."""
+        rows = torch.tensor([*range(len(SPECIAL)), *map(self._row, vocabulary.entities)])
+        state = self.network.state_dict()
+        cut = {name: state[name][rows] for name in (TABLE, SCALE, BIAS) if name in state}
+        with torch.device("meta"):
+            network = Network(replace(self.network.config, entities=len(vocabulary)))
+        network.entity_embeddings.entity_embeddings = EntityTable(cut[TABLE], cut.get(SCALE))
+        network.load_state_dict(state | cut, assign=True)
+        return replace(self, network=network, vocabulary=vocabulary)
+
+    def _row(self, title: str) -> int:
+        row = self.vocabulary.row(title)
+        if row is None:
+            raise InputError(f"the model has no row for {title!r}; its entities can be cut, not added")
+        return row
 
     @classmethod
     def load(cls, folder: Path) -> ModelFolder:
@@ -123,10 +147,47 @@ class ModelFolder:
         with torch.device("meta"):  # nothing is allocated that is not on disk
             network = Network(config)
         network.entity_embeddings.entity_embeddings = EntityTable(entities[TABLE], entities.get(SCALE))
-        encoder = {name: tensor.float() for name, tensor in _tensors(folder / ENCODER).items()}
-        _fill(network, encoder | entities, folder)
+        _fill(network, dequantise(_tensors(folder / ENCODER)) | entities, folder)
         store, linking = _store(folder / CANDIDATES), _linking(folder / LINKING)
         return cls(network, Tokenizer.load(folder), vocabulary, store, linking)
+
+
+def quantise_folder(
+    source: Path,
+    target: Path,
+    *,
+    encoder: Precision = "int8",
+    table: Precision = "int8",
+    entities: int | None = None,
+    keep: Collection[str] = (),
+    candidates: Path | None = None,
+    cut: bool = False,
+    redirects: Mapping[str, str] | None = None,
+) -> Manifest:
+    """Write a model folder in fewer bits; with `entities`, of so many, those of `keep` first (`Vocabulary.cut`).
+
+    `candidates` is a store to put in place of the model's own; `cut` leaves in it what the model knows.
+    """
+    from deixis.candidates import CandidateStore
+    from deixis.candidates.cutting import cut_store
+
+    model = ModelFolder.load(source)
+    parents = {"model": Manifest.load(source / MANIFEST, "model").digest}
+    if entities is not None:
+        model = model.among(model.vocabulary.cut(entities, keep))
+    store = model.store if candidates is None else CandidateStore.open(candidates)
+    if store is None:
+        if cut:
+            raise InputError(f"{source} has no candidate store to cut; give one")
+        return model.save(target, table=table, encoder=encoder, parents=parents)
+    parents["candidates"] = store.digest
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+        folder = store.folder
+        if cut:
+            folder = Path(scratch) / CANDIDATES
+            cut_store(store, model.vocabulary, folder, redirects=redirects)
+        return model.save(target, table=table, encoder=encoder, candidates=folder, parents=parents)
 
 
 def _linking(path: Path) -> Linking:

@@ -29,6 +29,7 @@ from torch import Tensor, nn
 from deixis.attention import Attention as Attend
 from deixis.batching import Batch, PackedBatch
 from deixis.errors import ArtefactError
+from deixis.quantisation import quantise_rows
 from deixis.vocabulary import MASK
 
 __all__ = ["Config", "EntityTable", "Network", "Static", "WordsSee"]
@@ -258,8 +259,7 @@ class EntityTable(nn.Module):
             return EntityTable(x)
         if precision == "fp16":
             return EntityTable(x.half())
-        scale = x.abs().amax(-1).clamp_min(1e-12) / 127
-        return EntityTable((x / scale.unsqueeze(-1)).round().to(torch.int8), scale)
+        return EntityTable(*quantise_rows(x))
 
 
 class EntityEmbeddings(nn.Module):

@@ -81,6 +81,16 @@ class Vocabulary:
         """Return the row of an entity, or None where it has none (as the special rows' names)."""
         return self._rows.get(title)
 
+    @property
+    def entities(self) -> list[str]:
+        """The titles without the special rows."""
+        return self.titles[len(SPECIAL) :]
+
+    def cut(self, limit: int, keep: Collection[str] = ()) -> Vocabulary:
+        """Return the vocabulary of so many entities: those of a list that have a row, then the most annotated."""
+        counts = dict(zip(self.titles, self.counts, strict=True))
+        return Vocabulary.build(counts, min_count=0, include=[title for title in keep if title in self], limit=limit)
+
     @cached_property
     def digest(self) -> str:
         """A digest of titles and rows: windows, tables and checkpoints made with another vocabulary do not fit."""

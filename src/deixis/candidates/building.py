@@ -41,9 +41,14 @@ class StoreBuilder:
         self._popularity: Counter[int] = Counter()
         self._names, self._parts = _Table(), _Table()
         self._occurrences: dict[str, tuple[int, int, int]] = {}  # of the stores added
+        self._counted = False  # one of them has occurrences, if only of names that are left out
         self.counts: Counter[str] = Counter()
         for source, target in sorted(self._redirects.items()):
             self.add_redirect(source, target)
+
+    def __len__(self) -> int:
+        """Return the number of entities."""
+        return len(self._titles)
 
     def add_meanings(self, title: str, targets: Iterable[str]) -> None:
         """Make entities known by the title of the page that lists them as its meanings.
@@ -94,17 +99,21 @@ class StoreBuilder:
         self.counts["listed"] += 1
         self._add(surface, normalise_title(title), Kind.LISTED, count)
 
-    def add_store(self, store: CandidateStore) -> None:
-        """Add all of another store; counts are summed."""
+    def add_store(self, store: CandidateStore, titled: Callable[[str], str | None] = lambda title: title) -> None:
+        """Add another store; counts are summed. `titled` gives each of its entities its title here, None: left out."""
         self.counts["stores"] += 1
-        if store.has_occurrences:
-            for name in store.names():
-                self._add_occurrences(name, store.occurrences(cast(int, store.number(name))))
+        self._counted |= store.has_occurrences
+        numbers: dict[str, int] = {}
         for title, popularity in store.titles():
-            self._popularity[self._number(title)] += popularity
+            if (known := titled(title)) is not None:
+                numbers[title] = self._number(known)
+                self._popularity[numbers[title]] += popularity
         for name in store.names():
-            for entry in store.entries(name):
-                self._names.add(name, self._number(entry.entity), entry.kind, entry.count)
+            kept = [entry for entry in store.entries(name) if entry.entity in numbers]
+            for entry in kept:
+                self._names.add(name, numbers[entry.entity], entry.kind, entry.count)
+            if kept and store.has_occurrences:
+                self._add_occurrences(name, store.occurrences(cast(int, store.number(name))))
 
     def _add_occurrences(self, name: str, counted: tuple[int, int, int] | None) -> None:
         if counted is not None and any(counted):
@@ -158,7 +167,7 @@ class StoreBuilder:
             arrays = self._arrays(aside) | self._occurrence_arrays(aside / "names.marisa", count)
             for name, values in arrays.items():
                 with write_aside(aside / f"{name}.npy") as file:
-                    np.save(file, values)
+                    np.save(file, _narrow(values))
             files = {path.name: digest_file(path) for path in sorted(aside.iterdir())}
             counts = dict(sorted(self.counts.items()))
             counts |= {"entities": len(self._titles), "names": len(self._names), "parts": len(self._parts)}
@@ -184,7 +193,7 @@ class StoreBuilder:
         }
 
     def _occurrence_arrays(self, path: Path, count: Callable[[Path], Occurrences] | None) -> Arrays:
-        if count is None and not self._occurrences:
+        if count is None and not self._counted:
             return {}
         trie = marisa_trie.Trie().mmap(str(path))
         table = np.zeros((len(trie), 3), np.uint32)
@@ -249,6 +258,12 @@ class _Table:
         counts = np.add.reduceat(np.frombuffer(self._counts, np.float32)[order], starts)
         kinds = np.bitwise_or.reduceat(np.frombuffer(self._kinds, np.uint8)[order], starts)
         return owners[starts], entities[starts], counts, kinds
+
+
+def _narrow(values: NDArray[Any]) -> NDArray[Any]:
+    """Return whole numbers in the fewest bytes that hold the largest; counts seldom need four."""
+    whole = values.dtype.kind == "u" or (values.dtype.kind == "f" and np.array_equal(values, np.floor(values)))
+    return values.astype(np.min_scalar_type(int(values.max(initial=0)))) if whole else values
 
 
 def _sparse(table: NDArray[np.uint32]) -> Arrays:

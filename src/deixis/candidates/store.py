@@ -1,22 +1,23 @@
 """The store: surfaces to entities with counts, mapped into memory from one folder.
 
     titles.bin, titles-offsets.npy        the titles in alphabetical order, as UTF-8: an entity's number is its place
-    popularity.npy     (titles,) uint32   links to the entity with any surface
+    popularity.npy     (titles,)          links to the entity with any surface
     names.marisa       trie: keys of surfaces (surfaces.py) -> number
     names-offsets.npy  (names + 1,)       into the three below; a name's entries are sorted by weight, ties by title
-    names-entities.npy (entries,) uint32
-    names-counts.npy   (entries,) float32 links with this surface to this entity, and the counts of imported lists
+    names-entities.npy (entries,)
+    names-counts.npy   (entries,)         links with this surface to this entity, and the counts of imported lists
     names-kinds.npy    (entries,) uint8   where the entry comes from, a sum of `Kind`s
     parts.marisa, parts-offsets.npy, parts-entities.npy
                                           beginnings and ends of titles, and initials (behind a "#"), to entities by
                                           popularity: no names by themselves, tried with a document's help (names.py)
 
-    occurrences.npy    (counted, 3) uint16  articles where a name is written as one, where it is linked so, where it
+    occurrences.npy    (counted, 3)       articles where a name is written as one, where it is linked so, where it
                                           is in lower case (occurrences.py); a store need not have it
-    occurrences-present.npy  (names / 64,) uint64  a bit a name: whether it was counted at all
-    occurrences-before.npy   (names / 64,) uint32  how many were, before each 64
+    occurrences-present.npy  (names / 64,)  a bit a name: whether it was counted at all
+    occurrences-before.npy   (names / 64,)  how many were, before each 64
 
-Counts are kept and priors computed when asked, so stores can be merged.
+Counts are kept and priors computed when asked, so stores can be merged. Numbers are unsigned, in as few bytes as the
+largest of their file needs; counts are float32 where a list was imported with parts of a link.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from deixis.cli.evaluate import evaluate
 from deixis.cli.finetune import finetune
 from deixis.cli.link import link
 from deixis.cli.pretrain import pretrain
+from deixis.cli.quantise import quantise
 from deixis.cli.redirects import redirects
 from deixis.cli.serve import serve
 from deixis.cli.vocabulary import vocabulary
@@ -50,6 +51,7 @@ app.command()(convert_luke)
 app.command()(evaluate)
 app.command()(pretrain)
 app.command()(finetune)
+app.command()(quantise)
 
 
 def main() -> None:

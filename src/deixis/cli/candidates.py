@@ -1,4 +1,4 @@
-"""`deixis candidates`: build, import, merge and look into a store of candidates."""
+"""`deixis candidates`: build, import, merge, cut and look into a store of candidates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["candidates"]
 candidates = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
-    help="Which entities a name may mean: build a store, import lists, merge stores, look a name up.",
+    help="Which entities a name may mean: build a store, import lists, merge or cut stores, look a name up.",
 )
 
 SMALL = 10_000_000  # bytes
@@ -129,6 +129,36 @@ def merge(
         builder.add_store(store)
         parents[f"candidates {number}"] = store.digest
     _print(builder.save(output, {}, parents), output)
+
+
+@candidates.command()
+def cut(
+    store: Annotated[Path, typer.Argument(help="The store to cut; it stays as it is.")],
+    vocabulary: Annotated[Path, typer.Option(help="The vocabulary of the model, e.g. its folder's vocabulary.jsonl.")],
+    output: Output,
+    redirects: Annotated[
+        list[Path] | None,
+        typer.Option(help="Lines from<TAB>to: titles of one page, where the vocabulary's is not the store's."),
+    ] = None,
+) -> None:
+    """Cut a store to the entities that a model knows: the rest of the names and candidates go.
+
+    Example: `deixis candidates cut store --vocabulary model/vocabulary.jsonl -o small-store`
+    """
+    from deixis.candidates import CandidateStore
+    from deixis.candidates.cutting import cut_store
+    from deixis.vocabulary import Vocabulary
+    from deixis.wikipedia.counting import digests, gather_redirects
+
+    tables = redirects or []
+    manifest = cut_store(
+        CandidateStore.open(store),
+        Vocabulary.load(vocabulary),
+        output,
+        redirects=gather_redirects([], tables),
+        parents=digests(redirects=tables),
+    )
+    _print(manifest, output)
 
 
 @candidates.command()

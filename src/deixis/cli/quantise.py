@@ -1,0 +1,66 @@
+"""`deixis quantise`: a model folder made small enough to travel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["quantise"]
+
+
+def quantise(
+    model: Annotated[Path, typer.Argument(help="The model folder; it stays as it is.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The model folder to write.")],
+    encoder: Annotated[str, typer.Option(help="Precision of the encoder on disk: fp32, fp16, int8.")] = "int8",
+    table: Annotated[str, typer.Option(help="Precision of the entity table on disk: fp32, fp16, int8.")] = "int8",
+    entities: Annotated[
+        int | None, typer.Option(min=1, help="Keep at most this many entities, the most annotated; all if not given.")
+    ] = None,
+    keep: Annotated[
+        list[Path] | None, typer.Option(help="Titles, one a line, that stay before any other; needs --entities.")
+    ] = None,
+    candidates: Annotated[
+        Path | None, typer.Option(help="A store for the folder; the model's own, where it has one, if not given.")
+    ] = None,
+    cut: Annotated[
+        bool, typer.Option("--cut", help="Cut the store to the entities of the model, as `deixis candidates cut`.")
+    ] = False,
+    redirects: Annotated[
+        list[Path] | None, typer.Option(help="With --cut: lines from<TAB>to, titles of one page in store and model.")
+    ] = None,
+) -> None:
+    """Write a model folder with its matrices in fewer bits, and with fewer entities and candidates where asked.
+
+    The network computes in fp32 all the same: the encoder is turned back when it is loaded, rows of the table when
+    they are read.
+
+    Examples:
+
+        deixis quantise model -o small
+
+        deixis quantise model -o small --entities 150000 --keep titles.txt --candidates store --cut
+    """
+    from deixis.checkpoints import check_precision, quantise_folder
+    from deixis.datasets import read_titles
+    from deixis.errors import InputError
+    from deixis.wikipedia.counting import gather_redirects
+
+    if keep and entities is None:
+        raise InputError("--keep names what stays when entities are cut; give --entities too")
+    manifest = quantise_folder(
+        model,
+        output,
+        encoder=check_precision(encoder),
+        table=check_precision(table),
+        entities=entities,
+        keep=frozenset().union(*map(read_titles, keep or [])),
+        candidates=candidates,
+        cut=cut,
+        redirects=gather_redirects([], redirects or []),
+    )
+    for what, count in manifest.counts.items():
+        typer.echo(f"{count:>12,}  {what}")
+    size = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
+    typer.echo(f"written: {output}, {size / 1e6:.1f} MB, digest {manifest.digest[:12]}")

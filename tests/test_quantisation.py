@@ -1,0 +1,39 @@
+"""Matrices in int8: what comes back is within half a step of its group, whatever else is in the row."""
+
+from __future__ import annotations
+
+import torch
+
+from deixis.quantisation import GROUP, dequantise, quantise, quantise_rows
+
+
+def test_every_number_is_within_half_a_step_of_its_group() -> None:
+    x = torch.randn(40, 2 * GROUP, generator=torch.Generator().manual_seed(0)) * 0.03
+    x[3, 5], x[4] = 40.0, 0.0  # a large number, and a row of nothing
+    stored = quantise({"a.weight": x, "a.bias": x[0]})
+    assert stored["a.weight"].dtype == torch.int8 and stored["a.scale"].shape == (40, 2)
+    back = dequantise(stored)
+    assert set(back) == {"a.weight", "a.bias"} and torch.equal(back["a.bias"], x[0])
+    step = x.view(40, 2, GROUP).abs().amax(-1, keepdim=True).expand(-1, -1, GROUP).reshape_as(x) / 127
+    assert bool(((back["a.weight"] - x).abs() <= 0.502 * step + 6.2e-5).all())
+    # The large number coarsens its own group alone.
+    assert float((back["a.weight"][3, GROUP:] - x[3, GROUP:]).abs().max()) < 1e-3
+
+
+def test_odd_widths_share_a_scale_a_row_and_small_tensors_stay() -> None:
+    x = torch.randn(200, GROUP + 1)
+    stored = quantise({"a.weight": x, "b.weight": x[:3], "mask": x[:, 0]})
+    assert stored["a.scale"].shape == (200, 1) and stored["b.weight"] is not None
+    assert torch.equal(stored["b.weight"], x[:3]) and "b.scale" not in stored
+    assert torch.equal(dequantise(stored)["mask"], x[:, 0])
+
+
+def test_half_precision_comes_back_in_full() -> None:
+    x = torch.randn(4, 4)
+    assert dequantise({"a.weight": x.half()})["a.weight"].dtype == torch.float32
+
+
+def test_quantising_twice_changes_nothing() -> None:
+    weight, scale = quantise_rows(torch.randn(50, 16))
+    again, _ = quantise_rows(weight * scale.unsqueeze(-1))
+    assert torch.equal(weight, again)
