@@ -206,6 +206,7 @@ def scripted(order: Order, commit: float | None = None) -> Decisions:
         inputs=rows,
         initial=torch.full((1, 3), MASK),
         zero=torch.zeros_like(rows).bool(),
+        favour=torch.zeros(rows.shape),
         rank=torch.tensor([[1, 2, 3]]),
         counts=torch.ones(1, 3).bool(),
     )
@@ -227,10 +228,8 @@ def test_ties_go_to_the_earlier_mention_and_candidate() -> None:
     network = Scripted(before=[[1, 1], [1, 1], [1, 1]], after=[[1, 1], [1, 1], [1, 1]])
     windows = [Window(torch.zeros(5).int().numpy(), torch.arange(3).numpy(), torch.tensor([[1, 2]] * 3).numpy())]
     rows = torch.tensor([[[5, 6], [7, 8], [9, 10]]])
-    ones = torch.ones(1, 3)
-    question = Question(
-        rows, rows, (ones * MASK).long(), torch.zeros_like(rows).bool(), torch.tensor([[1, 2, 3]]), ones.bool()
-    )
+    ones, none = torch.ones(1, 3), torch.zeros(rows.shape)
+    question = Question(rows, rows, (ones * MASK).long(), none.bool(), none, torch.tensor([[1, 2, 3]]), ones.bool())
     decided = decode(network, make_batch(windows), question, "confidence")
     assert (decided.choice.tolist(), decided.step.tolist()) == ([[0, 0, 0]], [[1, 2, 3]])
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
+import torch
 
 import deixis
 from deixis.documents import Candidate, Document, Mention, Resolutions
@@ -45,6 +48,49 @@ def test_a_mention_without_candidates_stays_masked_for_the_others() -> None:
     masked = PAPER.disambiguate(lone)[1]
     padded = PAPER.disambiguate(lone, without_candidates="pad")[1]
     assert masked.probability != pytest.approx(padded.probability, abs=1e-6)
+
+
+@pytest.mark.parametrize("settings", [{}, {"words_see": "placeholders", "answer_layers": 2}])
+@pytest.mark.parametrize("order", ["local", "natural", "confidence"])
+def test_a_prior_is_a_bias_of_its_candidate_in_every_order(order: str, settings: dict[str, Any]) -> None:
+    """Where an entity's prior is the same everywhere, mixing it in is the same as adding it to b_o."""
+    shares = {f"Entity {number}": 0.002 + (number * 7 % 60) / 70 for number in range(60)}
+    documents = [_with_priors(make_document(seed, mentions=8), shares) for seed in range(6)]
+    plain, biased = make_disambiguator(3, **settings), make_disambiguator(3, **settings)
+    bias = torch.tensor([0.0] * 3 + [0.7 * math.log(shares[title]) for title in biased.vocabulary.entities])
+    biased.network.entity_predictions.bias.data += bias
+    mixed = list(plain.disambiguate_many(documents, order=order, prior=0.7))
+    expected = list(biased.disambiguate_many(documents, order=order))
+    assert [[r.entity for r in found] for found in mixed] == [[r.entity for r in found] for found in expected]
+    assert [[r.step for r in found] for found in mixed] == [[r.step for r in found] for found in expected]
+    for one, other in zip(mixed, expected, strict=True):
+        assert [r.probability for r in one] == pytest.approx([r.probability for r in other], abs=1e-4)
+    without = list(plain.disambiguate_many(documents, order=order))
+    assert [[r.entity for r in found] for found in mixed] != [[r.entity for r in found] for found in without]
+    zero = list(plain.disambiguate_many(documents, order=order, prior=0.0))
+    assert [found.to_json() for found in zero] == [found.to_json() for found in without]
+
+
+def _with_priors(document: Document, shares: dict[str, float]) -> Document:
+    return document.with_candidates(
+        [tuple(Candidate(c.entity, shares[c.entity]) for c in m.candidates or ()) for m in document.mentions]
+    )
+
+
+class _Store:
+    def candidates(self, document: Document) -> list[tuple[Candidate, ...]]:
+        return [(Candidate("Entity 2", 0.9), Candidate("Entity 1", 0.1))] * len(document.mentions)
+
+
+def test_a_candidate_without_a_prior_has_the_stores() -> None:
+    asked = replace(NLP, candidates=_Store())
+    bare = Document("messi won", (Mention(0, 5, candidates=(Candidate("Entity 1"), Candidate("Entity 2"))),))
+    given = Document("messi won", (Mention(0, 5, candidates=(Candidate("Entity 1", 0.1), Candidate("Entity 2", 0.9))),))
+    assert asked.disambiguate(bare, prior=3.0)[0] == NLP.disambiguate(given, prior=3.0)[0]
+    unknown, plain = NLP.disambiguate(bare, prior=3.0)[0], NLP.disambiguate(bare)[0]
+    assert unknown.probability == pytest.approx(plain.probability)  # nobody knows any: all are alike
+    with pytest.raises(deixis.InputError, match="prior is -1"):
+        NLP.disambiguate(bare, prior=-1)
 
 
 def test_unknown_candidates_are_skipped_unless_none_is_known() -> None:

@@ -39,6 +39,7 @@ class Question:
     inputs: Tensor  # (windows, mentions, candidates) the row that an answer becomes as an input
     initial: Tensor  # (windows, mentions) the row that a mention is before it is decided: MASK
     zero: Tensor  # (windows, mentions, candidates) bool: scored 0, not by the network (protocol 7, legacy)
+    favour: Tensor  # (windows, mentions, candidates) added to the score; 0 but where priors are mixed in
     rank: Tensor  # (windows, mentions) natural order, and who wins a tie: the lowest
     counts: Tensor  # (windows, mentions) bool: a window may stop when these are decided
 
@@ -174,7 +175,8 @@ def _running(state: _State) -> _State:
 def _probabilities(network: Network, state: _State) -> Tensor:
     """Run one pass and return the softmax over each mention's own candidates (equation 3)."""
     logits = network.score(network.answer(state.static, state.entities), state.rows)
-    logits = logits.masked_fill(state.question.zero, 0.0).masked_fill(~state.exists, float("-inf"))
+    logits = logits.masked_fill(state.question.zero, 0.0) + state.question.favour
+    logits = logits.masked_fill(~state.exists, float("-inf"))
     # A mention without candidates has no distribution; zeros instead of NaN keep it out of every maximum.
     return torch.softmax(logits.float(), -1).nan_to_num(0.0)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -27,6 +28,7 @@ from deixis.vocabulary import MASK, PAD, UNK, Vocabulary
 __all__ = ["Disambiguator", "Settings", "Unknown"]
 
 Unknown = Literal["skip", "shared", "zero"]
+LEAST_PRIOR = 1e-3  # of a candidate that lists do not know: published priors have three decimals
 Chances = tuple[tuple[str, float], ...]  # titles and probabilities
 
 
@@ -39,6 +41,8 @@ class Settings:
     older version). `top` candidates by prior take part; a list without priors is not cut. `threshold` is the least
     probability of an answer: under it a mention is left unresolved with a reason. The paper answers always (None);
     `link` takes the model's own threshold where none is given. Answers under it still are what later steps see.
+    `prior` is no part of the paper: the score is B*·m_e + b*_o + prior · log p(e|m). A candidate given without its
+    prior has that of the model's store for the mention.
 
     Examples:
         >>> settings = Settings(order="natural", top=10)
@@ -56,6 +60,7 @@ class Settings:
     without_candidates: Literal["mask", "pad"] = "mask"  # what such a mention is to the others; "pad": released code
     threshold: float | None = None  # under this probability: none of these
     trace: bool = False  # keep every step's probabilities in `Resolutions.trace`
+    prior: float = 0.0  # times log p(e|m) is added to every candidate's score
 
     def __post_init__(self) -> None:
         check_order(self.order, self.commit)
@@ -68,6 +73,8 @@ class Settings:
                 raise InputError(f"{name} is {value!r}; expected one of {', '.join(allowed)}")
         if self.top is not None and self.top < 1:
             raise InputError(f"top is {self.top}; expected at least 1")
+        if not 0 <= self.prior < math.inf:
+            raise InputError(f"prior is {self.prior}; expected a weight of 0 (the paper) or more")
         if self.threshold is not None and not 0 <= self.threshold <= 1:
             raise InputError(f"threshold is {self.threshold}; expected a probability, or None to answer always")
 
@@ -93,6 +100,7 @@ class _Options:
     rows: tuple[int, ...]
     inputs: tuple[int, ...]
     zero: tuple[bool, ...]
+    favour: tuple[float, ...]  # added to the score: the weighted logarithm of the prior
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +270,8 @@ class Disambiguator:
 
     def _begin(self, document: Document, settings: Settings) -> _Pending:
         lists = self._candidates(document)
-        options = [self._options(candidates, settings) for candidates in lists]
+        priors = self._priors(document, lists) if settings.prior else [{} for _ in lists]
+        options = [self._options(listed, settings, known) for listed, known in zip(lists, priors, strict=True)]
         missing = "no candidates" if self.candidates else "no candidates: none given, and the model has no store"
         resolutions: list[Resolution | None] = [
             None if option.rows else _without_network(document, place, lists[place], missing)
@@ -281,7 +290,17 @@ class Disambiguator:
             for mention, given in zip(document.mentions, found, strict=True)
         ]
 
-    def _options(self, candidates: tuple[Candidate, ...], settings: Settings) -> _Options:
+    def _priors(self, document: Document, lists: list[tuple[Candidate, ...]]) -> list[dict[str, float]]:
+        """Return p(e|m) of the candidates of each mention: as given with them, else as the store has it."""
+        asked: list[tuple[Candidate, ...]] = [() for _ in lists]
+        if self.candidates is not None and any(c.prior is None for listed in lists for c in listed):
+            asked = self.candidates.candidates(document)
+        return [
+            {c.entity: c.prior for c in (*stored, *_distinct(listed)) if c.prior is not None}
+            for stored, listed in zip(asked, lists, strict=True)
+        ]
+
+    def _options(self, candidates: tuple[Candidate, ...], settings: Settings, priors: Mapping[str, float]) -> _Options:
         chosen = _cut(_distinct(candidates), settings.top)
         found = [(candidate.entity, self.vocabulary.row(candidate.entity)) for candidate in chosen]
         known = [(title, row, row, False) for title, row in found if row is not None]
@@ -290,7 +309,11 @@ class Disambiguator:
             known.append((unknown[0], UNK, UNK, False))
         elif settings.unknown == "zero":
             known.extend((title, UNK, MASK, True) for title in unknown)
-        return _Options(*(tuple(column) for column in zip(*known, strict=True))) if known else _Options((), (), (), ())
+        if not known:
+            return _Options((), (), (), (), ())
+        titles, rows, inputs, zero = (tuple(column) for column in zip(*known, strict=True))
+        favour = tuple(settings.prior * math.log(max(priors.get(title, 0.0), LEAST_PRIOR)) for title in titles)
+        return _Options(titles, rows, inputs, zero, favour)
 
     def _decide(self, tasks: list[_Task], settings: Settings) -> None:
         batch = make_batch([task.window for task in tasks], self.tokenizer.pad).to(self.device)
@@ -361,6 +384,7 @@ def _question(tasks: list[_Task], settings: Settings) -> Question:
     inputs = np.full(rows.shape, MASK, np.int64)
     initial = np.full((len(tasks), most), MASK, np.int64)
     zero = np.zeros(rows.shape, bool)
+    favour = np.zeros(rows.shape, np.float32)
     rank = np.tile(np.arange(1, most + 1), (len(tasks), 1))
     counts = np.ones((len(tasks), most), bool)
     for index, (task, options) in enumerate(zip(tasks, lists, strict=True)):
@@ -368,6 +392,7 @@ def _question(tasks: list[_Task], settings: Settings) -> Question:
             rows[index, place, : len(option.rows)] = option.rows
             inputs[index, place, : len(option.rows)] = option.inputs
             zero[index, place, : len(option.rows)] = option.zero
+            favour[index, place, : len(option.rows)] = option.favour
             if not option.rows and settings.without_candidates == "pad":
                 initial[index, place] = PAD
         if task.window.centred is not None:
@@ -375,7 +400,7 @@ def _question(tasks: list[_Task], settings: Settings) -> Question:
             counts[index, task.window.centred] = True
             if settings.order == "confidence" or settings.centred_first:
                 rank[index, task.window.centred] = 0  # ties go to the centred mention (protocol 10)
-    arrays: list[NDArray[np.int64] | NDArray[np.bool_]] = [rows, inputs, initial, zero, rank, counts]
+    arrays: list[NDArray[Any]] = [rows, inputs, initial, zero, favour, rank, counts]
     return Question(*(torch.from_numpy(array) for array in arrays))
 
 

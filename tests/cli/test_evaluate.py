@@ -71,6 +71,15 @@ def test_terminal(data: Path) -> None:
         assert expected in shown
 
 
+def test_priors_have_rows_of_their_own(data: Path) -> None:
+    arguments = ("--data", data, "--set", "msnbc", "--model", "m", "--order", "local", "--prior", 0, "--prior", 0.25)
+    shown = run(*arguments, "--markdown")
+    assert "| msnbc kb+yago | local | 5 |" in shown and "| msnbc kb+yago | local, prior 0.25 | 5 |" in shown
+    record = orjson.loads(run(*arguments, "--json"))
+    assert [run["prior"] for run in record["results"][0]["runs"]] == [0.0, 0.0, 0.25]
+    assert record["parameters"]["priors"] == [0.0, 0.25]
+
+
 def test_all_says_what_is_missing(data: Path, tmp_path: Path) -> None:
     write_traps(tmp_path, "wiki")
     arguments = ("--data", data, "--set", "msnbc", "--set", "wiki", "--markdown", "--model", "m")

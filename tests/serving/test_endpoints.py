@@ -141,6 +141,8 @@ def test_a_model_without_a_store_says_so() -> None:
         (b'{"text": "a", "top": "all"}', "top is 'all'"),
         (b'{"text": "a", "unknown": null}', "unknown is 'None'"),
         (b'{"text": "a", "trace": 1}', "trace is '1'"),
+        (b'{"text": "a", "prior": "much"}', "prior is 'much'"),
+        (b'{"text": "a", "prior": -1}', "prior is -1"),
     ],
 )
 def test_what_is_wrong_is_named(client: httpx.Client, body: bytes, names: str) -> None:

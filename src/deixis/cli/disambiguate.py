@@ -22,6 +22,7 @@ def disambiguate(
     commit: str = typer.Option("one", help="'one' mention a step, or also all of at least this probability."),
     unknown: str = typer.Option("skip", help="Candidates outside the vocabulary: skip, shared, zero."),
     top: int = typer.Option(30, help="How many candidates of a mention take part, by prior; 0 is all."),
+    prior: float = typer.Option(0.0, min=0, help="Add this weight times log p(e|m) to the scores; 0 is the paper."),
     strict: bool = typer.Option(False, "--strict", help="Stop at the first line that cannot be read."),
     device: str = typer.Option("cpu", help="Where the network runs, e.g. cpu or cuda."),
 ) -> None:
@@ -44,6 +45,7 @@ def disambiguate(
         unknown=unknown,  # type: ignore[arg-type]
         commit=parse_commit(commit),
         top=top or None,
+        prior=prior,
     )
     nlp = Disambiguator.load(model, device)
     report = Report()

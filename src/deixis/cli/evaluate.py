@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -43,6 +44,13 @@ def evaluate(
         "per_mention"
     ),
     commit: Annotated[str, typer.Option(help="'one' mention a step, or all of at least this probability.")] = "one",
+    prior: Annotated[
+        list[float] | None,
+        typer.Option(
+            min=0,
+            help="Add this weight times log p(e|m) to the scores, in rows of their own; several, 0 is the paper.",
+        ),
+    ] = None,
     unknown: Annotated[str, typer.Option(help="Candidates outside the vocabulary: skip, shared, zero.")] = "skip",
     top: Annotated[
         int | None,
@@ -103,6 +111,8 @@ def evaluate(
 
         deixis evaluate --data benchmarks --model model --set aida-b --set msnbc --end-to-end
 
+        deixis evaluate --data benchmarks --model model --set aida-a --candidates ppr --prior 0 --prior 0.2 --prior 0.5
+
     Every count that differs from the files' has a line that says why. Candidates that the data does not have are
     said in one sentence. Precision, recall, F1 and accuracy are of the in-KB mentions; intervals are over documents.
     """
@@ -127,6 +137,7 @@ def evaluate(
         data=data,
         pairs=pairs,
         orders=tuple(order or ("local", "natural", "confidence")),
+        priors=tuple(prior or (0.0,)),
         settings=_settings(windows, commit, unknown, released) if model is not None else {},
         stores={} if end_to_end else _stores(given, nlp, top or 30),
         top=top or 30,
@@ -227,10 +238,10 @@ def _print_end_to_end(nlp: Disambiguator | None, plan: Plan, spacy: str | None, 
     for name in dict.fromkeys(name for name, _ in plan.pairs):
         dataset = prepared(plan, name, "none")
         for label, detector in ways:
-            for order in plan.orders:
-                named = f"{label}, {order}"
+            for order, prior in product(plan.orders, plan.priors):
+                named = f"{label}, {order}" + (f", prior {prior:g}" if prior else "")
                 watch = partial(_watch, f"{name} {named}", len(dataset.documents))
-                settings = {**plan.settings, "order": order, "top": plan.top}
+                settings = {**plan.settings, "order": order, "prior": prior, "top": plan.top}
                 results.append(
                     link_set(nlp, dataset, detector, named, redirects=plan.redirects, watch=watch, **settings)
                 )
@@ -296,7 +307,7 @@ def _write_predictions(folder: Path, outcome: Outcome, forms: list[str], qids: d
         for run in result.runs:
             if run.resolutions:
                 candidates = Path(result.candidates).name.replace("+", "-")
-                name = f"{Path(result.name).stem}.{candidates}.{run.order}"
+                name = f"{Path(result.name).stem}.{candidates}.{run.label.replace(', ', '-').replace(' ', '-')}"
                 for form in forms:
                     path = write_answers(folder, name, run.resolutions, form, qids)  # type: ignore[arg-type]
                     typer.echo(f"wrote {path}", err=True)

@@ -36,6 +36,7 @@ def link(
     names: float | None = typer.Option(
         None, min=0, max=1, help="The least link probability of a name that is taken as a mention; as above."
     ),
+    prior: float = typer.Option(0.0, min=0, help="Add this weight times log p(e|m) to the scores; 0 is the paper."),
     device: str = typer.Option("cpu", help="Where the network runs, e.g. cpu or cuda."),
 ) -> None:
     """Find the names of a text and decide which entity each means.
@@ -56,7 +57,7 @@ def link(
 
     if json and html:
         raise typer.BadParameter("--json and --html exclude each other")
-    settings = Settings(order=order, threshold=threshold)  # type: ignore[arg-type]  # checked by Settings
+    settings = Settings(order=order, threshold=threshold, prior=prior)  # type: ignore[arg-type]  # checked by Settings
     paths = _paths(inputs or [])
     documents = _texts(inputs or []) if paths is None else _files(paths)
     nlp = Disambiguator.load(model, device)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ class Plan:
     data: Path
     pairs: tuple[tuple[str, str], ...]  # (set, candidates): kb+yago, ppr, given, or a key of `stores`
     orders: tuple[str, ...] = ("local", "natural", "confidence")
+    priors: tuple[float, ...] = (0.0,)  # weights of log p(e|m), each with every order; 0: the paper
     settings: Mapping[str, Any] = field(default_factory=dict)  # of the model: windows, unknown, commit
     stores: Mapping[str, CandidateSource] = field(default_factory=dict)
     top: int | None = 30
@@ -46,6 +48,7 @@ class Plan:
         """Return the JSON object of all that the figures depend on but for the model and the data."""
         return {
             "orders": list(self.orders),
+            "priors": list(self.priors),
             **self.settings,
             "top": self.top,
             "cut_ppr": self.cut_ppr,
@@ -121,9 +124,9 @@ def _evaluated(plan: Plan, dataset: Dataset, candidates: str, model: Disambiguat
         recall, baseline = describe(dataset, plan.redirects)
         runs.append(baseline)
     if model is not None:
-        for order in plan.orders:
+        for order, prior in product(plan.orders, plan.priors):
             shown = partial(watch, f"{dataset.name} {candidates} {order}", len(dataset.documents))
             # top=None: the lists are cut already, and PPRforNED's never are.
-            settings = {**plan.settings, "top": None}
+            settings = {**plan.settings, "prior": prior, "top": None}
             runs.append(run_order(model, dataset, order, redirects=plan.redirects, watch=shown, **settings))
     return SetResult(dataset, candidates, recall, tuple(runs))

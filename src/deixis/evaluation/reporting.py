@@ -117,7 +117,7 @@ class Analysis:
 
 def analyse(result: SetResult, annotations: Mapping[str, int] | None) -> Analysis:
     """Analyse the runs of a set; `annotations` are the counts of entities in training, where known."""
-    runs = {run.order: run.judgements for run in result.runs if run.order != BASELINE}
+    runs = {run.label: run.judgements for run in result.runs if run.order != BASELINE}
     frequency = {} if not annotations else {order: by_frequency(given, annotations) for order, given in runs.items()}
     differing = disagreements(runs) if len(runs) > 1 else ()
     return Analysis(result, frequency, differing, {order: calibration(given) for order, given in runs.items()})
@@ -127,7 +127,7 @@ def sequences(outcome: Outcome, prefixes: Sequence[str]) -> list[tuple[str, Reso
     """Return the documents whose id starts with a prefix, as each run decided them, with a heading."""
     return [
         (
-            f"{resolutions.document.id}, {result.name} {result.candidates}, {run.order} order",
+            f"{resolutions.document.id}, {result.name} {result.candidates}, {run.label} order",
             _as_judged(resolutions, [j for j in run.judgements if j.document == place]),
         )
         for result in outcome.results

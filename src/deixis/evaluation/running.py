@@ -35,6 +35,12 @@ class Run:
     resolutions: tuple[Resolutions, ...] = ()
     seconds: float | None = None
     passes: int | None = None
+    prior: float = 0.0  # the weight of log p(e|m) beside the network's score; the paper has none
+
+    @property
+    def label(self) -> str:
+        """The order, and the weight of the prior where one was mixed in."""
+        return self.order if self.prior == 0 else f"{self.order}, prior {self.prior:g}"
 
     @property
     def tally(self) -> Tally:
@@ -46,6 +52,7 @@ class Run:
         counts = self.tally
         return {
             "order": self.order,
+            "prior": self.prior,
             "mentions": counts.mentions,
             "with_candidates": counts.with_candidates,
             "correct": counts.correct,
@@ -79,9 +86,9 @@ class SetResult:
         """What the paper reports for this set."""
         return measure_of(self.dataset.name)
 
-    def run(self, order: str) -> Run | None:
-        """Return the run of an order."""
-        return next((run for run in self.runs if run.order == order), None)
+    def run(self, label: str) -> Run | None:
+        """Return the run of a label: an order, with or without a prior."""
+        return next((run for run in self.runs if run.label == label), None)
 
     def to_record(self) -> dict[str, Any]:
         """Return the JSON object of the set: counts, what was not taken as it stands, and every run."""
@@ -111,13 +118,16 @@ def run_order(
     *,
     redirects: Mapping[str, str] = NO_REDIRECTS,
     watch: Callable[[Iterator[Resolutions]], Iterable[Resolutions]] = iter,
+    prior: float = 0.0,
     **settings: Any,
 ) -> Run:
     """Disambiguate a set in one order and judge the answers; `watch` sees each pass by, e.g. a progress bar."""
+    if prior:
+        settings["prior"] = prior
     started = time.perf_counter()
     answers = tuple(watch(model.disambiguate_many(dataset.documents, order=order, **settings)))
     seconds = time.perf_counter() - started
     judgements = judge(dataset, answers, redirects)
     passes = sum(resolutions.passes for resolutions in answers)
     interval = bootstrap(judgements, measure_of(dataset.name))
-    return Run(order, judgements, interval, answers, seconds, passes)
+    return Run(order, judgements, interval, answers, seconds, passes, prior)

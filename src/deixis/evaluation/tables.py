@@ -62,10 +62,10 @@ def result_table(results: Sequence[SetResult]) -> Table:
 def _result_row(result: SetResult, run: Run) -> tuple[str, ...]:
     counts = run.tally
     low, high = run.interval
-    paper = [paper_figure(variant, run.order, result.name, result.candidates) for variant in VARIANTS]
+    paper = [paper_figure(variant, run.label, result.name, result.candidates) for variant in VARIANTS]
     return (
         f"{result.name} {result.candidates}",
-        run.order,
+        run.label,
         f"{counts.mentions:,}",
         _percent(counts.precision),
         _percent(counts.recall),
@@ -102,7 +102,9 @@ def _paper_table(
     others = {c: ours[c].candidates for c in columns if c in ours and ours[c].candidates != c[1]}
     note = "; ".join(f"{name}: candidates of {given}, not {asked}" for (name, asked), given in others.items())
     rows = [("candidate recall", [_recall(ours.get(column)) for column in columns])]
-    rows += [(order, [_figure(ours.get(column), order) for column in columns]) for order in (BASELINE, *ORDERS)]
+    mixed = dict.fromkeys(run.label for result in ours.values() for run in result.runs if run.prior)
+    for label in (BASELINE, *ORDERS, *mixed):
+        rows.append((label, [_figure(ours.get(column), label) for column in columns]))
     for (variant, order), figures in PAPER.items():
         rows.append((f"paper, {variant}, {order}", [figures[column] for column in columns]))
     cells = tuple(
@@ -125,8 +127,8 @@ def _recall(result: SetResult | None) -> float | None:
     return None if result is None or result.recall is None else 100 * result.recall
 
 
-def _figure(result: SetResult | None, order: str) -> float | None:
-    run = None if result is None else result.run(order)
+def _figure(result: SetResult | None, label: str) -> float | None:
+    run = None if result is None else result.run(label)
     if result is None or run is None:
         return None
     return 100 * (run.tally.accuracy if result.measure == "accuracy" else run.tally.f1)

@@ -23,7 +23,7 @@ from deixis.serving.refusals import Unusable
 __all__ = ["Call", "Limits", "read_call"]
 
 Shape = Literal["document", "documents", "list"]
-SETTINGS = ("order", "windows", "commit", "unknown", "top", "threshold", "trace")
+SETTINGS = ("order", "windows", "commit", "unknown", "top", "threshold", "prior", "trace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,7 @@ def _settings(given: dict[str, Any]) -> Settings:
         "unknown": (str, "skip, shared or zero"),
         "top": ((int, type(None)), "a number or null"),
         "threshold": ((int, float, type(None)), "a probability or null"),
+        "prior": ((int, float), "a weight"),
         "trace": (bool, "true or false"),
     }
     for name, value in given.items():

@@ -34,6 +34,12 @@ SETTINGS: Schema = {
         "default": None,
         "description": "leave a mention unresolved under this probability; null: never, and in /link as the model says",
     },
+    "prior": {
+        "type": "number",
+        "minimum": 0,
+        "default": 0,
+        "description": "times log p(e|m) is added to every score; 0 is the paper",
+    },
     "trace": {"type": "boolean", "default": False, "description": "answer with the probabilities of every step"},
 }
 RESOLUTION: Schema = {
