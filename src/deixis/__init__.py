@@ -29,8 +29,8 @@ __all__ = [
 __version__ = "0.1.0"
 
 
-def load(folder: str | Path, device: str = "cpu") -> Disambiguator:
-    """Open a model folder.
+def load(folder: str | Path | None = None, device: str = "cpu") -> Disambiguator:
+    """Open a model folder; without one, the model that deixis comes with.
 
     Examples:
         >>> import deixis

@@ -36,15 +36,33 @@ from deixis.vocabulary import MASK, SPECIAL, Vocabulary
 if TYPE_CHECKING:
     from deixis.candidates import CandidateStore
 
-__all__ = ["Linking", "ModelFolder", "Precision", "convert_luke", "network_from_bert", "quantise_folder"]
+__all__ = [
+    "Linking",
+    "ModelFolder",
+    "Precision",
+    "convert_luke",
+    "network_from_bert",
+    "packaged_model",
+    "quantise_folder",
+]
 
 Precision = Literal["fp32", "fp16", "int8"]
 
 CONFIG, ENCODER, ENTITIES, VOCABULARY = "config.json", "encoder.safetensors", "entities.safetensors", "vocabulary.jsonl"
 CANDIDATES, LINKING, CARD = "candidates", "linking.json", "README.md"
+PACKAGED = Path(__file__).parent / "models" / "default"  # the model that deixis comes with
 TABLE = "entity_embeddings.entity_embeddings.weight"
 SCALE = "entity_embeddings.entity_embeddings.scale"
 BIAS = "entity_predictions.bias"
+
+
+def packaged_model() -> Path:
+    """Return the folder of the model that deixis comes with."""
+    if not (PACKAGED / MANIFEST).exists():
+        raise ArtefactError(
+            f"this copy of deixis comes without a model ({PACKAGED} is missing): give a model folder or install a wheel"
+        )
+    return PACKAGED
 
 
 def check_precision(name: str) -> Precision:

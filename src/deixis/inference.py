@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from deixis.batching import batches_by_length, make_batch
 from deixis.candidates import CandidateSource
-from deixis.checkpoints import Linking, ModelFolder
+from deixis.checkpoints import Linking, ModelFolder, packaged_model
 from deixis.decoding import Commit, Decisions, Observer, Order, Question, check_order, decode
 from deixis.detection import THRESHOLD, Detector, NameDetector
 from deixis.documents import Candidate, Document, Mention, Resolution, Resolutions, Step
@@ -137,14 +137,14 @@ class Disambiguator:
         self.network.to(self.device).eval()
 
     @classmethod
-    def load(cls, folder: str | Path, device: str | torch.device = "cpu") -> Disambiguator:
-        """Open a model folder.
+    def load(cls, folder: str | Path | None = None, device: str | torch.device = "cpu") -> Disambiguator:
+        """Open a model folder; without one, the model that deixis comes with.
 
         Examples:
             >>> len(Disambiguator.load("velm/model").vocabulary) > 20
             True
         """
-        parts = ModelFolder.load(Path(folder))
+        parts = ModelFolder.load(packaged_model() if folder is None else Path(folder))
         return cls(
             parts.network,
             parts.tokenizer,

@@ -91,8 +91,18 @@ class Config:
 class Linear(nn.Linear):
     """A projection in the precision of its rows; the weights stay in fp32."""
 
+    def reset_parameters(self) -> None:
+        """Draw nothing: `Network.initialise` does, or a folder has the weights."""
+
     def forward(self, x: Tensor) -> Tensor:
         return F.linear(x, self.weight.to(x.dtype), None if self.bias is None else self.bias.to(x.dtype))
+
+
+class Embedding(nn.Embedding):
+    """A table of vectors."""
+
+    def reset_parameters(self) -> None:
+        """Draw nothing, as `Linear`; torch would load its compiler to draw normal numbers for a folder's network."""
 
 
 class LayerNorm(nn.LayerNorm):
@@ -211,9 +221,9 @@ class WordEmbeddings(nn.Module):
 
     def __init__(self, config: Config) -> None:
         super().__init__()
-        self.word_embeddings = nn.Embedding(config.vocab_size, config.hidden_size)
-        self.position_embeddings = nn.Embedding(config.max_position_embeddings, config.hidden_size)
-        self.token_type_embeddings = nn.Embedding(config.type_vocab_size, config.hidden_size)
+        self.word_embeddings = Embedding(config.vocab_size, config.hidden_size)
+        self.position_embeddings = Embedding(config.max_position_embeddings, config.hidden_size)
+        self.token_type_embeddings = Embedding(config.type_vocab_size, config.hidden_size)
         self.LayerNorm = LayerNorm(config.hidden_size, config.layer_norm_eps)
         self.dropout = nn.Dropout(config.dropout)
 
@@ -275,8 +285,8 @@ class EntityEmbeddings(nn.Module):
             if config.entity_size != config.hidden_size
             else nn.Identity()
         )
-        self.position_embeddings = nn.Embedding(config.max_position_embeddings, config.hidden_size)
-        self.token_type_embeddings = nn.Embedding(1, config.hidden_size)
+        self.position_embeddings = Embedding(config.max_position_embeddings, config.hidden_size)
+        self.token_type_embeddings = Embedding(1, config.hidden_size)
         self.LayerNorm = LayerNorm(config.hidden_size, config.layer_norm_eps)
         self.dropout = nn.Dropout(config.dropout)
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ __all__ = ["MASK", "PAD", "SPECIAL", "UNK", "Vocabulary"]
 
 SPECIAL = ("[PAD]", "[UNK]", "[MASK]")
 PAD, UNK, MASK = range(3)
+AT_ONCE = 4096  # lines of a file that are read together
+_WRONG = (ValueError, TypeError, KeyError, IndexError)
 
 
 class Vocabulary:
@@ -107,15 +110,29 @@ class Vocabulary:
     def load(cls, path: Path) -> Vocabulary:
         """Read a vocabulary that `save` wrote, or LUKE's `entity_vocab.jsonl`."""
         rows: list[tuple[str, int]] = []
-        for number, line in read_lines(path):
-            try:
-                rows.append(_row(json.loads(line), len(rows)))
-            except (ValueError, TypeError, KeyError, IndexError):
-                raise InputError(
-                    f'{path}:{number} is neither [title, count] nor {{"id", "entities", "count"}} of LUKE, ids rising'
-                ) from None
+        lines = read_lines(path)
+        while part := list(islice(lines, AT_ONCE)):
+            rows += _rows(part, len(rows), path)
         titles, counts = zip(*rows, strict=True) if rows else ((), ())
         return cls(titles, counts)
+
+
+def _rows(lines: Sequence[tuple[int, bytes]], first: int, path: Path) -> list[tuple[str, int]]:
+    """Read lines together: a model is opened while somebody waits."""
+    try:
+        records = json.loads(b"[" + b",".join(line for _, line in lines) + b"]")
+        return [_row(record, row) for row, record in enumerate(records, first)]
+    except _WRONG:
+        return [_row_of(line, row, path, number) for row, (number, line) in enumerate(lines, first)]
+
+
+def _row_of(line: bytes, row: int, path: Path, number: int) -> tuple[str, int]:
+    try:
+        return _row(json.loads(line), row)
+    except _WRONG:
+        raise InputError(
+            f'{path}:{number} is neither [title, count] nor {{"id", "entities", "count"}} of LUKE, ids rising'
+        ) from None
 
 
 def _row(record: Any, row: int) -> tuple[str, int]:

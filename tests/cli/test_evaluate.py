@@ -88,7 +88,7 @@ def test_all_says_what_is_missing(data: Path, tmp_path: Path) -> None:
     assert "wiki kb+yago: removed 1: of the document Jiří_Třanovský" in shown
     assert "missing: no KB+YAGO candidates for aida-b" in run(*arguments, "--set", "aida-b")
     with pytest.raises(DeixisError, match=r"no KB\+YAGO candidates for aida-b in .* \(aida_testB.csv and testa_testb"):
-        run("--data", data, "--set", "aida-b")
+        run("--data", data, "--set", "aida-b", "--baseline")
 
 
 def test_page_and_predictions(data: Path, tmp_path: Path) -> None:
@@ -124,9 +124,9 @@ def test_a_real_model(tmp_path: Path) -> None:
 
 
 def test_without_a_model_only_the_data_is_described(data: Path) -> None:
-    record = orjson.loads(run("--data", data, "--set", "msnbc", "--json"))
+    record = orjson.loads(run("--data", data, "--set", "msnbc", "--baseline", "--json"))
     assert [run["order"] for run in record["results"][0]["runs"]] == ["most frequent"]
-    limited = orjson.loads(run("--data", data, "--set", "msnbc", "--json", "--limit", "1"))
+    limited = orjson.loads(run("--data", data, "--set", "msnbc", "--baseline", "--json", "--limit", "1"))
     assert limited["results"][0]["mentions"] == 5
 
 
@@ -134,13 +134,13 @@ def test_without_a_model_only_the_data_is_described(data: Path) -> None:
     ("arguments", "expected"),
     [
         ([], "no set was named"),
-        (["--set", "msnbc", "--candidates", "model"], "needs a --model folder with a candidate store"),
+        (["--set", "msnbc", "--candidates", "model"], "needs a model with a candidate store"),
         (["--set", "msnbc", "--document", "nobody"], "no answered document has an id that starts with nobody"),
     ],
 )
 def test_errors_say_what_to_do(data: Path, arguments: list[str], expected: str) -> None:
     with pytest.raises(DeixisError, match=expected):
-        run("--data", data, *arguments)
+        run("--data", data, "--baseline", *arguments)
 
 
 @pytest.mark.parametrize("option", ["--order", "--format", "--coreference"])
@@ -166,10 +166,10 @@ def test_a_store_gives_the_candidates(tmp_path: Path) -> None:
     document = Document("Paris Paris Rome", tuple(Mention(*gold) for gold in golds), "d")
     (tmp_path / "d.jsonl").write_bytes(document.to_json() + b"\n")
     (tmp_path / "r.tsv").write_text("Paris, Texas\tTexan Paris\nOld Texan Paris\tTexan Paris\n")
-    arguments = ("--data", tmp_path, "--set", tmp_path / "d.jsonl", "--candidates", tmp_path / "store", "--json")
-    (result,) = orjson.loads(run(*arguments, "--redirects", tmp_path / "r.tsv"))["results"]
+    arguments = ("--data", tmp_path, "--set", tmp_path / "d.jsonl", "--candidates", tmp_path / "store")
+    (result,) = orjson.loads(run(*arguments, "--baseline", "--json", "--redirects", tmp_path / "r.tsv"))["results"]
     assert result["candidate_recall"] == pytest.approx(2 / 3)  # the second by its redirects, Rome has no candidates
     (baseline,) = result["runs"]
     assert (baseline["with_candidates"], baseline["correct"]) == (2, 1)
     with pytest.raises(DeixisError, match="nowhere: expected kb"):
-        run(*arguments[:4], "--candidates", tmp_path / "nowhere")
+        run(*arguments[:4], "--baseline", "--candidates", tmp_path / "nowhere")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deixis.errors import InputError
+from deixis.errors import ArtefactError, InputError
 
 spacy = pytest.importorskip("spacy")
 
@@ -69,8 +69,9 @@ def test_the_entities_of_a_pipeline_are_mentions() -> None:
         SpacyDetector.load("nothing_like_it")
 
 
-def test_what_cannot_be_is_said(island: Path) -> None:
-    with pytest.raises(InputError, match="no model"):
+def test_what_cannot_be_is_said(island: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deixis.checkpoints.PACKAGED", island / "nothing")
+    with pytest.raises(ArtefactError, match="comes without a model"):
         spacy.blank("en").add_pipe("deixis")
     with pytest.raises(InputError, match="mentions is 'all'"):
         pipeline(island, mentions="all")

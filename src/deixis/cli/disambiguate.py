@@ -15,7 +15,7 @@ __all__ = ["disambiguate"]
 
 def disambiguate(
     documents: Path = typer.Argument(help="Document JSONL, plain, .gz, .xz or .zst; '-' is standard input."),
-    model: Path = typer.Option(..., "--model", "-m", help="The model folder."),
+    model: Path | None = typer.Option(None, "--model", "-m", help="The model folder; the packaged model if not given."),
     output: Path | None = typer.Option(None, "--output", "-o", help="Where to write; standard output if not given."),
     order: str = typer.Option("confidence", help="In which order mentions are decided: local, natural, confidence."),
     windows: str = typer.Option("per_mention", help="How a document over 510 pieces is split: simple, per_mention."),
@@ -32,7 +32,9 @@ def disambiguate(
     Each mention gains a `resolution`, or `null` and a `reason`. A line that cannot be read is reported with its
     number, the others are written, and the exit code is 1.
 
-        deixis disambiguate documents.jsonl --model model -o resolved.jsonl
+        deixis disambiguate documents.jsonl -o resolved.jsonl
+
+        deixis disambiguate documents.jsonl --model model --order natural
     """
     from deixis.datasets.dataset import Report
     from deixis.datasets.jsonl import stream_documents

@@ -32,9 +32,10 @@ def evaluate(
         ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="The six test sets of the paper's two tables.")] = False,
-    model: Annotated[
-        Path | None, typer.Option(help="The model folder; without it only counts, recall and baseline are printed.")
-    ] = None,
+    model: Annotated[Path | None, typer.Option(help="The model folder; the packaged model if not given.")] = None,
+    baseline: Annotated[
+        bool, typer.Option("--baseline", help="No model: only counts, candidate recall and most frequent candidates.")
+    ] = False,
     candidates: Annotated[
         list[str] | None,
         typer.Option(help="kb+yago, ppr, model (its own store), given (with the mentions), or the folder of a store."),
@@ -105,6 +106,8 @@ def evaluate(
 
         deixis evaluate --data benchmarks --all
 
+        deixis evaluate --data benchmarks --all --baseline
+
         deixis evaluate --data benchmarks --model model --set aida-b --candidates ppr --order confidence
 
         deixis evaluate --data benchmarks --model model --all --analyses --html report.html --predictions answers
@@ -129,16 +132,19 @@ def evaluate(
     _checked(order or [], ("local", "natural", "confidence"), "--order")
     if json and markdown:
         raise typer.BadParameter("--json and --markdown exclude each other")
+    if baseline and model is not None:
+        raise typer.BadParameter("--baseline is without a model; leave --model out")
+    folder = None if baseline else model or _packaged()
     chosen = [*(sets or []), *(PAPER_SETS if everything else ())]
     given = ["none"] if end_to_end else candidates or (["kb+yago", "ppr"] if everything else ["kb+yago"])
     pairs = pairs_of(chosen, given)
-    nlp = None if model is None else _load(model, device)
+    nlp = None if folder is None else _load(folder, device)
     plan = Plan(
         data=data,
         pairs=pairs,
         orders=tuple(order or ("local", "natural", "confidence")),
         priors=tuple(prior or (0.0,)),
-        settings=_settings(windows, commit, unknown, released) if model is not None else {},
+        settings=_settings(windows, commit, unknown, released) if folder is not None else {},
         stores={} if end_to_end else _stores(given, nlp, top or 30),
         top=top or 30,
         cut_ppr=top is not None,
@@ -165,7 +171,7 @@ def evaluate(
         _write_predictions(predictions, outcome, forms, read_redirects(qids) if qids else {})
     if json:
         print(
-            orjson.dumps(report_record(outcome, analysed, shown, _digest(model)), option=orjson.OPT_INDENT_2).decode()
+            orjson.dumps(report_record(outcome, analysed, shown, _digest(folder)), option=orjson.OPT_INDENT_2).decode()
         )
     elif markdown:
         _print_markdown(outcome, analysed, paper=everything)
@@ -178,6 +184,12 @@ def _checked(values: list[str], allowed: tuple[str, ...], option: str) -> list[s
         if value not in allowed:
             raise typer.BadParameter(f"{option} {value}: expected one of {', '.join(allowed)}")
     return values
+
+
+def _packaged() -> Path:
+    from deixis.checkpoints import packaged_model
+
+    return packaged_model()
 
 
 def _load(folder: Path, device: str) -> Disambiguator:
@@ -211,7 +223,7 @@ def _stores(names: list[str], nlp: Disambiguator | None, top: int) -> dict[str, 
             continue
         if name == "model":
             if nlp is None or nlp.candidates is None:
-                raise InputError("--candidates model needs a --model folder with a candidate store")
+                raise InputError("--candidates model needs a model with a candidate store")
             stores[name] = nlp.candidates
         elif Path(name).is_dir():
             stores[name] = CandidateStore.open(Path(name), k=top)
@@ -228,7 +240,7 @@ def _print_end_to_end(nlp: Disambiguator | None, plan: Plan, spacy: str | None, 
     from deixis.evaluation.plan import prepared
 
     if nlp is None or nlp.detector is None:
-        raise InputError("--end-to-end needs a --model folder with a candidate store")
+        raise InputError("--end-to-end needs a model with a candidate store")
     ways: list[tuple[str, Detector | Literal["gold"]]] = [("deixis", nlp.detector), ("gold", "gold")]
     if spacy is not None:
         from deixis.integrations.spacy import SpacyDetector

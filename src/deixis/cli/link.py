@@ -25,7 +25,7 @@ def link(
     inputs: list[str] = typer.Argument(
         None, metavar="[TEXT | FILE...]", help="A text, or files: plain text, or document JSONL; else standard input."
     ),
-    model: Path = typer.Option(..., "--model", "-m", help="The model folder."),
+    model: Path | None = typer.Option(None, "--model", "-m", help="The model folder; the packaged model if not given."),
     json: bool = typer.Option(False, "--json", help="Write document JSONL; of many documents it is the default."),
     html: bool = typer.Option(False, "--html", help="Write a page: text, steps and links of every document."),
     output: Path | None = typer.Option(None, "--output", "-o", help="Where to write; standard output if not given."),
@@ -46,7 +46,7 @@ def link(
 
     Examples:
 
-        deixis link "Marlow won the Velm Cup." --model model
+        deixis link "Messi won the World Cup."
 
         deixis link notes/*.txt --model model -o linked.jsonl
     """

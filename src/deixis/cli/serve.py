@@ -13,7 +13,7 @@ __all__ = ["serve"]
 
 
 def serve(
-    model: Path = typer.Option(..., "--model", "-m", help="The model folder."),
+    model: Path | None = typer.Option(None, "--model", "-m", help="The model folder; the packaged model if not given."),
     host: str = typer.Option("127.0.0.1", help="The address to listen on; the default is this machine alone."),
     port: int = typer.Option(8000, min=0, max=65535, help="The port to listen on; 0 takes a free one."),
     device: str = typer.Option("cpu", help="Where the network runs, e.g. cpu or cuda."),
@@ -26,7 +26,9 @@ def serve(
 
     Requests of concurrent clients are answered together. Ctrl-C or SIGTERM answers what waits, then stops.
 
-        deixis serve --model model --port 8000
+        deixis serve --port 8000
+
+        deixis serve --model model
     """
     try:
         import uvicorn
@@ -51,7 +53,10 @@ def serve(
     )
     sock = _listen(host, port)
     name = f"[{host}]" if ":" in host else host
-    typer.echo(f"deixis serves {model} at http://{name}:{sock.getsockname()[1]}/ (Ctrl-C stops)", err=True)
+    typer.echo(
+        f"deixis serves {model or 'the packaged model'} at http://{name}:{sock.getsockname()[1]}/ (Ctrl-C stops)",
+        err=True,
+    )
     uvicorn.Server(config).run([sock])
 
 

@@ -89,14 +89,12 @@ class DeixisPipe:
         self._open(config)
 
     def _open(self, config: dict[str, Any]) -> None:
-        if not config.get("model"):
-            raise InputError('the deixis pipe has no model; give one: nlp.add_pipe("deixis", config={"model": folder})')
         if config["mentions"] not in ("auto", "ents", "deixis"):
             raise InputError(f"mentions is {config['mentions']!r}; expected auto, ents or deixis")
         self.config = dict(config)
         self._settings = Settings(order=config["order"])
         self._left_out = frozenset(config["left_out"])
-        self.disambiguator = Disambiguator.load(config["model"], config["device"])
+        self.disambiguator = Disambiguator.load(config["model"] or None, config["device"])
         threshold = config["threshold"]
         self._settings = replace(
             self._settings, threshold=self.disambiguator.threshold if threshold is None else threshold

@@ -1,0 +1,80 @@
+"""The model that deixis comes with: what is done without it, and what it must do where it is there."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import deixis
+from deixis import checkpoints
+from deixis.cli import app
+from deixis.errors import ArtefactError
+
+packaged = pytest.mark.skipif(
+    not (checkpoints.PACKAGED / "manifest.json").exists(), reason="this checkout comes without a model"
+)
+LIMIT = 95e6  # bytes of the folder: a package index takes wheels of 100 MB
+
+
+@pytest.fixture
+def nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "PACKAGED", tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["link", "Messi won the World Cup."],
+        ["disambiguate", "documents.jsonl"],
+        ["serve", "--port", "0"],
+        ["evaluate", "--data", ".", "--set", "msnbc"],
+    ],
+)
+def test_a_checkout_without_it_says_so(nothing: None, arguments: list[str]) -> None:
+    done = CliRunner().invoke(app, arguments)
+    assert isinstance(done.exception, ArtefactError)
+    assert "comes without a model" in str(done.exception) and "give a model folder" in str(done.exception)
+
+
+def test_no_path_is_the_packaged_one(island: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "PACKAGED", island / "model")
+    text = "After the Silver Oar came Marlow."
+    assert [found.entity for found in deixis.load()(text)] == [
+        found.entity for found in deixis.load(island / "model")(text)
+    ]
+    assert "Ada Marlow (rower)" in CliRunner().invoke(app, ["link", text]).stdout
+
+
+@packaged
+def test_it_is_whole_small_and_has_a_card() -> None:
+    folder = checkpoints.PACKAGED
+    model = checkpoints.ModelFolder.load(folder)
+    assert model.store is not None and model.vocabulary.row("Berlin") is not None
+    assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) <= LIMIT
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert all(word in card for word in ("CC BY-SA", "MIT", "Wikipedia", "testb"))
+
+
+@packaged
+def test_it_links_a_text() -> None:
+    found = {r.text: r.entity for r in deixis.load()("Angela Merkel met Barack Obama in Berlin.")}
+    assert found == {"Angela Merkel": "Angela Merkel", "Barack Obama": "Barack Obama", "Berlin": "Berlin"}
+
+
+MEASURE = """
+import json, torch, deixis
+nlp = deixis.load()
+print(json.dumps(int(open("/proc/self/statm").read().split()[1]) * 4096))
+"""
+
+
+@packaged
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's account of memory")
+def test_it_fits_in_500_megabytes() -> None:
+    resident = json.loads(subprocess.run([sys.executable, "-c", MEASURE], capture_output=True, check=True).stdout)
+    assert resident <= 500e6
