@@ -180,8 +180,8 @@ class Luke(nn.Module):
 def luke_inputs(made: Pass) -> tuple[dict[str, torch.Tensor], torch.Tensor, torch.Tensor]:
     """Pad the windows of a pass as LUKE takes them."""
     batch, where = made.batch, device()
-    static = batch.packed_together.queries.offsets.diff().tolist()
-    counts = batch.packed_answers.queries.offsets.diff().tolist()
+    static = batch.together.queries.offsets.diff().tolist()
+    counts = batch.answers.queries.offsets.diff().tolist()
     pieces = list(torch.split(batch.pieces, [a - b for a, b in zip(static, counts, strict=True)]))
     place = torch.arange(MENTION_WIDTH)
     spans = torch.where(

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deixis.attention import Padded
 from deixis.batching import make_batch
 from deixis.decoding import Decisions, Order, Question, decode
 from deixis.documents import Candidate, Document, Mention, Resolution
-from deixis.encoding import Window
+from deixis.encoding import Encoding, Tokenizer, Window, windows_of
 from deixis.errors import InputError
 from deixis.inference import Disambiguator
 from deixis.model import Network, Static
@@ -47,7 +47,7 @@ def naive(nlp: Disambiguator, document: Document, order: Order) -> list[tuple[st
     encoding = nlp.tokenizer.encode(document.text, [(m.start, m.end) for m in document.mentions])
     count = len(document.mentions)
     batch = make_batch([nlp.tokenizer.window(encoding, 0, len(encoding.pieces), torch.arange(count).numpy())])
-    entities = torch.full((1, count), MASK)
+    entities = torch.full((count,), MASK)
     decided: dict[int, tuple[str, int, float]] = {}
     for step in range(1, count + 1):
         with torch.no_grad():
@@ -58,12 +58,13 @@ def naive(nlp: Disambiguator, document: Document, order: Order) -> list[tuple[st
                 titles = [candidate.entity for candidate in mention.candidates or ()]
                 rows = torch.tensor([nlp.vocabulary.row(title) for title in titles])
                 with torch.no_grad():
-                    scores = nlp.network.score(hidden[0, place], nlp.network.candidate_rows(rows))
+                    given = nlp.network.candidate_rows(rows)
+                    scores = nlp.network.score(hidden[place : place + 1], given, torch.zeros_like(rows))
                 probability, choice = torch.softmax(scores, 0).max(0)
                 best.append((float(probability), place, titles[int(choice)]))
         highest, place, title = best[0] if order == "natural" else max(best, key=lambda b: (b[0], -b[1]))
         decided[place] = (title, step, highest)
-        entities[0, place] = nlp.vocabulary.row(title) or 0
+        entities[place] = nlp.vocabulary.row(title) or 0
     return [decided[place] for place in range(count)]
 
 
@@ -160,7 +161,7 @@ def test_finished_windows_leave_the_batch(monkeypatch: pytest.MonkeyPatch) -> No
     plain = Network.answer
 
     def counted(self: Network, static: Static, entities: torch.Tensor) -> torch.Tensor:
-        widths.append(len(entities))
+        widths.append(np.count_nonzero(np.diff(static.queries.bounds)))  # windows
         return plain(self, static, entities)
 
     monkeypatch.setattr(Network, "answer", counted)
@@ -180,58 +181,97 @@ class Scripted(Network):
 
     def __init__(self, before: list[list[float]], after: list[list[float]]) -> None:
         super().__init__(CACHED.network.config)
-        self.before, self.after = torch.tensor([before]).float(), torch.tensor([after]).float()
-
-    def read(self, batch: object) -> Static:
-        empty = torch.zeros(1, 0)
-        return Static(empty, None, empty, (), Padded(None))
+        self.before, self.after = torch.tensor(before).float(), torch.tensor(after).float()
+        self.scores = self.before
 
     def answer(self, static: Static, entities: torch.Tensor) -> torch.Tensor:
+        self.scores = self.before if entities[0] == MASK else self.after
         return entities
 
     def candidate_rows(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         return rows, rows
 
-    def score(self, hidden: torch.Tensor, candidates: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
-        return self.before if hidden[0, 0] == MASK else self.after
+    def score(
+        self, hidden: torch.Tensor, candidates: tuple[torch.Tensor, torch.Tensor], mention: torch.Tensor
+    ) -> torch.Tensor:
+        return self.scores.flatten()[candidates[0] - ROWS[0, 0]]
 
 
-def scripted(order: Order, commit: float | None = None) -> Decisions:
-    """Three mentions of two candidates; once mention 0 is known, mention 1 changes its mind."""
-    network = Scripted(before=[[4, 0], [1, 0], [2, 0]], after=[[4, 0], [0, 3], [2, 0]])
+ROWS = torch.tensor([[5, 6], [7, 8], [9, 10]])
+
+
+def scripted(network: Network, order: Order, commit: float | None = None, centred: bool = False) -> Decisions:
+    """Three mentions of two candidates."""
     windows = [Window(torch.zeros(5).int().numpy(), torch.arange(3).numpy(), torch.tensor([[1, 2]] * 3).numpy())]
-    rows = torch.tensor([[[5, 6], [7, 8], [9, 10]]])
     question = Question(
-        candidates=rows,
-        inputs=rows,
-        initial=torch.full((1, 3), MASK),
-        zero=torch.zeros_like(rows).bool(),
-        favour=torch.zeros(rows.shape),
-        rank=torch.tensor([[1, 2, 3]]),
-        counts=torch.ones(1, 3).bool(),
+        candidates=ROWS,
+        favour=None,
+        initial=torch.full((3,), MASK),
+        counts=torch.ones(3).bool(),
+        centred=torch.full((3,), centred),
+        window=torch.zeros(3).long(),
     )
     return decode(network, make_batch(windows), question, order, commit if commit is not None else "one")
 
 
 def test_golden_orders_on_a_table_of_scores() -> None:
-    local, natural, confidence = (scripted(order) for order in ("local", "natural", "confidence"))
-    assert (local.choice.tolist(), local.step.tolist()) == ([[0, 0, 0]], [[1, 1, 1]])
-    assert (natural.choice.tolist(), natural.step.tolist()) == ([[0, 1, 0]], [[1, 2, 3]])
-    assert (confidence.choice.tolist(), confidence.step.tolist()) == ([[0, 1, 0]], [[1, 2, 3]])
-    assert confidence.probabilities[0, 1, 1] == pytest.approx(1 / (1 + 2.718281828**-3), abs=1e-5)
-    many = scripted("confidence", commit=0.85)  # sigmoid(4) and sigmoid(2) pass, sigmoid(1) does not
-    assert (many.choice.tolist(), many.step.tolist()) == ([[0, 1, 0]], [[1, 2, 1]])
+    """Once mention 0 is known, mention 1 changes its mind."""
+    network = Scripted(before=[[4, 0], [1, 0], [2, 0]], after=[[4, 0], [0, 3], [2, 0]])
+    local, natural, confidence = (scripted(network, order) for order in ("local", "natural", "confidence"))
+    assert (local.choice.tolist(), local.step.tolist()) == ([0, 0, 0], [1, 1, 1])
+    assert (natural.choice.tolist(), natural.step.tolist()) == ([0, 1, 0], [1, 2, 3])
+    assert (confidence.choice.tolist(), confidence.step.tolist()) == ([0, 1, 0], [1, 2, 3])
+    assert confidence.probabilities[1, 1] == pytest.approx(1 / (1 + 2.718281828**-3), abs=1e-5)
+    many = scripted(network, "confidence", commit=0.85)  # sigmoid(4) and sigmoid(2) pass, sigmoid(1) does not
+    assert (many.choice.tolist(), many.step.tolist()) == ([0, 1, 0], [1, 2, 1])
     assert many.passes.tolist() == [2]
 
 
 def test_ties_go_to_the_earlier_mention_and_candidate() -> None:
-    network = Scripted(before=[[1, 1], [1, 1], [1, 1]], after=[[1, 1], [1, 1], [1, 1]])
-    windows = [Window(torch.zeros(5).int().numpy(), torch.arange(3).numpy(), torch.tensor([[1, 2]] * 3).numpy())]
-    rows = torch.tensor([[[5, 6], [7, 8], [9, 10]]])
-    ones, none = torch.ones(1, 3), torch.zeros(rows.shape)
-    question = Question(rows, rows, (ones * MASK).long(), none.bool(), none, torch.tensor([[1, 2, 3]]), ones.bool())
-    decided = decode(network, make_batch(windows), question, "confidence")
-    assert (decided.choice.tolist(), decided.step.tolist()) == ([[0, 0, 0]], [[1, 2, 3]])
+    decided = scripted(Scripted([[1, 1], [1, 1], [1, 1]], [[1, 1], [1, 1], [1, 1]]), "confidence")
+    assert (decided.choice.tolist(), decided.step.tolist()) == ([0, 0, 0], [1, 2, 3])
+
+
+def test_a_tie_goes_to_the_centred_mention() -> None:
+    """Mentions 0 and 1 tie at first; the window centred on 1 decides it then, before it changes its mind."""
+    network = Scripted(before=[[4, 0], [4, 0], [2, 0]], after=[[4, 0], [0, 3], [2, 0]])
+    plain, centred = scripted(network, "confidence"), scripted(network, "confidence", centred=True)
+    assert (plain.choice.tolist(), plain.step.tolist()) == ([0, 1, 0], [1, 2, 3])
+    assert (centred.choice.tolist(), centred.step.tolist()) == ([0, 0, 0], [1, 1, 3])
+    first = scripted(network, "natural", centred=True)
+    assert (first.choice.tolist(), first.step.tolist(), first.passes.tolist()) == ([0, 0, 0], [1, 1, 1], [1])
+
+
+@pytest.mark.parametrize("nlp", EACH, ids=NAMES)
+@pytest.mark.parametrize("order", ["local", "natural", "confidence"])
+def test_windows_that_are_one_decide_as_each_alone(nlp: Disambiguator, order: Order) -> None:
+    """A long document's windows, many of them in one, decide as a window built for each mention by itself does."""
+    document = make_document(11, words=700, mentions=25)
+    spans = [(mention.start, mention.end) for mention in document.mentions]
+    encoding = nlp.tokenizer.encode(document.text, spans)
+    windows = list(windows_of(nlp.tokenizer, encoding, "per_mention"))
+    assert len(windows) < len(spans)  # else nothing is shown
+    result = nlp.disambiguate(document, order=order)
+    for window in windows:
+        assert window.counting is not None
+        inside = tuple(document.mentions[mention] for mention in window.mentions)
+        for place in window.counting.tolist():
+            whole = Document(document.text, inside)
+            single = replace(nlp, tokenizer=_Window(window)).disambiguate(whole, order=order)[place]
+            if order == "confidence" and len(single.alternatives) == 1:  # of those the centred one goes first
+                single = replace(single, step=1)
+            assert_same([result[int(window.mentions[place])]], [single])
+
+
+class _Window(Tokenizer):
+    """Encodes any text as the pieces of one window, so that all its mentions take part."""
+
+    def __init__(self, window: Window) -> None:
+        self.cls, self.sep = int(window.pieces[0]), int(window.pieces[-1])
+        self.made = Encoding(window.pieces[1:-1], window.spans - 1)
+
+    def encode_many(self, texts: Sequence[Any]) -> list[Encoding]:
+        return [self.made]
 
 
 def test_commit_above_a_threshold_takes_fewer_steps() -> None:

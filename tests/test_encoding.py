@@ -63,7 +63,7 @@ def random_encoding(length: int, mentions: int, seed: int, widest: int = 12) -> 
     length=st.integers(12, 3000),
     mentions=st.integers(0, 400),
     seed=st.integers(0, 99),
-    splitting=st.sampled_from(["simple", "per_mention"]),
+    splitting=st.sampled_from(["simple", "overlapping", "per_mention"]),
     widest=st.sampled_from([2, 12, 200]),
 )
 def test_every_mention_counts_in_exactly_one_window(
@@ -77,14 +77,14 @@ def test_every_mention_counts_in_exactly_one_window(
         for mention, (start, end) in zip(window.mentions, window.spans, strict=True):
             whole = encoding.pieces[slice(*encoding.spans[mention])]
             assert window.pieces[start:end].tolist() == whole.tolist()
-        counted += window.mentions.tolist() if window.centred is None else [int(window.mentions[window.centred])]
+        counted += (window.mentions if window.counting is None else window.mentions[window.counting]).tolist()
     assert sorted(counted) == list(range(len(encoding.spans)))
 
 
 def test_a_short_document_is_one_window() -> None:
-    for splitting in ("simple", "per_mention"):
+    for splitting in ("simple", "overlapping", "per_mention"):
         (window,) = windows_of(TOKENIZER, random_encoding(510, 20, 0), splitting)
-        assert len(window.pieces) == 512 and window.centred is None
+        assert len(window.pieces) == 512 and window.counting is None
 
 
 def test_simple_parts_are_nearly_equal_and_move_left_off_a_mention() -> None:
@@ -107,12 +107,29 @@ def test_the_first_mention_is_never_cut() -> None:
 def test_per_mention_windows_are_centred(start: int, first: int, last: int) -> None:
     encoding = Encoding(np.arange(1000, dtype=np.int32), np.array([[start, start + 1]]))
     (window,) = windows_of(TOKENIZER, encoding, "per_mention")
-    assert window.pieces[1:-1].tolist() == list(range(first, last)) and window.centred == 0
+    assert window.pieces[1:-1].tolist() == list(range(first, last)) and window.centred and window.counting == 0
+
+
+def test_per_mention_windows_that_are_alike_are_one() -> None:
+    spans = np.array([[place, place + 1] for place in (0, 10, 20, 260, 300, 301, 400, 590, 599)])
+    windows = list(windows_of(TOKENIZER, Encoding(np.arange(600, dtype=np.int32), spans), "per_mention"))
+    counted = [window.mentions[window.counting].tolist() for window in windows]
+    assert counted == [[0, 1, 2], [3], [4], [5], [6, 7, 8]]
+    assert [int(window.pieces[1]) for window in windows] == [0, 6, 46, 47, 90]
+
+
+def test_overlapping_windows_count_a_mention_where_it_is_nearest_to_the_middle() -> None:
+    spans = np.array([[place, place + 1] for place in (0, 300, 382, 383, 500, 700, 999)])
+    windows = list(windows_of(TOKENIZER, Encoding(np.arange(1000, dtype=np.int32), spans), "overlapping"))
+    assert [int(window.pieces[1]) for window in windows] == [0, 245, 490]
+    assert [window.mentions[window.counting].tolist() for window in windows] == [[0, 1], [2, 3, 4], [5, 6]]
+    assert [window.mentions.tolist() for window in windows] == [[0, 1, 2, 3, 4], [1, 2, 3, 4, 5], [4, 5, 6]]
+    assert not any(window.centred for window in windows)
 
 
 def test_a_mention_longer_than_a_window_is_in_none() -> None:
     encoding = Encoding(np.arange(2000, dtype=np.int32), np.array([[0, 511], [600, 601]]))
-    for splitting in ("simple", "per_mention"):
+    for splitting in ("simple", "overlapping", "per_mention"):
         windows = list(windows_of(TOKENIZER, encoding, splitting))
         assert [window.mentions.tolist() for window in windows] == [[1]]
 

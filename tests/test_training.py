@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from deixis.batching import Batch, PackedBatch, make_batch
+from deixis.batching import Batch, make_batch
 from deixis.documents import Candidate, Document, Mention
 from deixis.encoding import Window
 from deixis.errors import ArtefactError, InputError
@@ -105,30 +105,28 @@ def test_unknown_entities_are_inputs_never_targets() -> None:
 # Packing
 
 
-def as_padded(data: TrainingData, chosen: range) -> Batch:
+def one_by_one(data: TrainingData, chosen: range) -> list[Batch]:
     windows = []
     for i in chosen:
         pieces = data.pieces[data.window_offsets[i] : data.window_offsets[i + 1]].astype(np.int32)
         spans = data.spans[data.mention_offsets[i] : data.mention_offsets[i + 1]].astype(np.int64) + 1
         windows.append(Window(np.concatenate(([data.cls], pieces, [data.sep])), np.arange(len(spans)), spans))
-    return make_batch(windows)
+    return [make_batch([window]) for window in windows]
 
 
 @pytest.mark.parametrize("settings", PATTERNS)
-def test_packed_is_padded(settings: dict[str, Any]) -> None:
+def test_packed_is_one_window_after_the_other(settings: dict[str, Any]) -> None:
     network = make_network(**settings)
     data = make_data(6, unknown=0.0)
-    padded = as_padded(data, range(6))
     made = one_pass(data, SMALL.with_settings({"pieces_at_once": 10_000}))
-    assert isinstance(made.batch, PackedBatch)
-    entities = torch.full_like(padded.starts, MASK)
-    entities[padded.is_mention] = made.entities
+    apart = one_by_one(data, range(6))
+    given = torch.split(made.entities, [len(batch.starts) for batch in apart])
     gradients = []
     results = []
-    for batch, given in ((padded, entities), (made.batch, made.entities)):
+    for batches, entities in ((apart, given), ([made.batch], [made.entities])):
         network.zero_grad()
-        hidden = network.answer(network.read(batch), given)
-        hidden = hidden[padded.is_mention] if batch is padded else hidden
+        pairs = zip(batches, entities, strict=True)
+        hidden = torch.cat([network.answer(network.read(batch), held) for batch, held in pairs])
         (hidden * torch.linspace(-1, 1, hidden.numel()).view_as(hidden)).sum().backward()  # type: ignore[no-untyped-call]
         results.append(hidden.detach())
         gradients.append({name: x.grad for name, x in network.named_parameters() if x.grad is not None})

@@ -1,45 +1,24 @@
-"""How the rows of windows lie in memory and see each other: padded under a mask, or packed without padding.
+"""How the rows of windows lie in memory and see each other: one window behind the other, without padding.
 
-    Padded    (windows, rows, hidden)   every window as long as the longest; False in the mask is seen by nobody
-    Packed    (rows, hidden)            windows one behind the other; offsets say where each begins
+    rows (rows, hidden)    |  window 0  |   window 1   | window 2 |    offsets say where each begins
 
-Decoding takes padded windows, training packed ones. The network asks either for the same three things: to `join`
-rows of two kinds into one sequence a window, to give the `second` kind back, and to attend.
+The network asks for three things: to `join` rows of two kinds into one sequence a window, to give the `second` kind
+back, and to attend. No row is padding, and no attention needs a mask.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812 - the field's own name for it
+from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = ["Attention", "Packed", "Padded", "Segments"]
-
-
-@dataclass(frozen=True, slots=True)
-class Padded:
-    """Windows padded to one shape."""
-
-    mask: Tensor | None  # (windows, 1, 1 or rows, rows) bool: what is seen; None, which is faster: all
-
-    def join(self, first: Tensor, second: Tensor) -> Tensor:
-        """Put second rows behind first ones: (windows, …, rows, size)."""
-        return torch.cat((first, second), -2)
-
-    def second(self, rows: Tensor, first: Tensor) -> Tensor:
-        """Return the rows (windows, rows, hidden) that `join` put behind the first."""
-        return rows[:, first.shape[1] :]
-
-    def select(self, windows: Tensor) -> Padded:
-        """Return the part of some windows."""
-        return self if self.mask is None else Padded(self.mask[windows])
-
-    def __call__(self, query: Tensor, keys: Tensor, values: Tensor, dropout: float) -> Tensor:
-        """Attend: (windows, heads, rows, size) each."""
-        return F.scaled_dot_product_attention(query, keys, values, attn_mask=self.mask, dropout_p=dropout)
+__all__ = ["Packed", "Segments"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +26,28 @@ class Segments:
     """Where each window begins among packed rows."""
 
     offsets: Tensor  # (windows + 1,) int32
+    bounds: tuple[int, ...]  # the same, at hand without asking a device
     longest: int  # rows of the longest window, or more
+
+    @classmethod
+    def of(cls, counts: NDArray[np.int64], longest: int | None = None) -> Segments:
+        """Lay windows of so many rows one behind the other."""
+        offsets = np.concatenate(([0], np.cumsum(counts)))
+        most = int(counts.max(initial=1)) if longest is None else longest
+        return cls(torch.from_numpy(offsets.astype(np.int32)), tuple(offsets.tolist()), most)
 
     def to(self, device: torch.device | str) -> Segments:
         """Return the segments on a device."""
-        return Segments(self.offsets.to(device, non_blocking=True), self.longest)
+        return replace(self, offsets=self.offsets.to(device, non_blocking=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """Windows one behind the other; no row is padding, and no attention needs a mask."""
+    """Which rows see which: the queries of a window see its keys, first and second ones."""
 
     queries: Segments
     keys: Segments
-    first: Tensor  # (first rows,) int64: where `join` puts each
+    first: Tensor | None  # (first rows,) int64: where `join` puts each; None: they are there, with room for the second
     behind: Tensor  # (second rows,) int64
 
     def join(self, first: Tensor, second: Tensor) -> Tensor:
@@ -68,23 +55,29 @@ class Packed:
         if first.shape[-2] == 0:
             return second
         # Rows lie one behind the other in memory, also those of keys (heads, rows, size), which are a view.
-        joined: Tensor = _Join.apply(  # type: ignore[no-untyped-call]
-            first.movedim(-2, 0), second.movedim(-2, 0), self.first, self.behind
-        )
+        wide = first.movedim(-2, 0), second.movedim(-2, 0)
+        if self.first is None:
+            wide[0].index_copy_(0, self.behind, wide[1])
+            return first
+        joined: Tensor = _Join.apply(*wide, self.first, self.behind)  # type: ignore[no-untyped-call]
         return joined.movedim(0, -2)
+
+    def roomy(self, first: Tensor) -> Tensor:
+        """Lay first rows (heads, rows, size) out with room behind them, for a `join` that does not copy them again."""
+        if self.first is None:
+            return first
+        rows = first.movedim(-2, 0)
+        room = rows.new_empty(self.keys.bounds[-1], *rows.shape[1:])
+        return room.index_copy_(0, self.first, rows).movedim(0, -2)
 
     def second(self, rows: Tensor, first: Tensor) -> Tensor:
         """Return the rows (rows, hidden) that `join` put behind the first."""
         return rows if first.shape[-2] == 0 else rows.index_select(0, self.behind)
 
-    def select(self, windows: Tensor) -> Packed:
-        """Packed windows stay together: decoding, where windows leave, pads."""
-        raise NotImplementedError
-
     def to(self, device: torch.device | str) -> Packed:
         """Return the layout on a device."""
-        first, behind = (tensor.to(device, non_blocking=True) for tensor in (self.first, self.behind))
-        return Packed(self.queries.to(device), self.keys.to(device), first, behind)
+        first = None if self.first is None else self.first.to(device, non_blocking=True)
+        return Packed(self.queries.to(device), self.keys.to(device), first, self.behind.to(device, non_blocking=True))
 
     def __call__(self, query: Tensor, keys: Tensor, values: Tensor, dropout: float) -> Tensor:
         """Attend: (heads, rows, size) each."""
@@ -107,17 +100,16 @@ class Packed:
         return attended.transpose(0, 1)
 
     def _by_window(self, query: Tensor, keys: Tensor, values: Tensor, dropout: float) -> Tensor:
-        query_sizes, key_sizes = (part.offsets.diff().tolist() for part in (self.queries, self.keys))
-        parts = zip(
-            torch.split(query, query_sizes, 1),
-            torch.split(keys, key_sizes, 1),
-            torch.split(values, key_sizes, 1),
-            strict=True,
-        )
-        return torch.cat([F.scaled_dot_product_attention(*part, dropout_p=dropout) for part in parts], 1)
-
-
-Attention = Padded | Packed
+        windows = zip(pairwise(self.queries.bounds), pairwise(self.keys.bounds), strict=True)
+        parts = [
+            # With a dimension for the batch it takes the fused kernel, without one the plain products.
+            F.scaled_dot_product_attention(
+                query[None, :, start:end], keys[None, :, first:last], values[None, :, first:last], dropout_p=dropout
+            )
+            for (start, end), (first, last) in windows
+            if start < end
+        ]
+        return torch.cat([part[0].transpose(0, 1) for part in parts]).transpose(0, 1)  # rows one behind the other
 
 
 class _Join(torch.autograd.Function):

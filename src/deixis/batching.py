@@ -1,4 +1,4 @@
-"""Windows to tensors: what the network takes, padded to the longest of windows of like length, or packed."""
+"""Windows to tensors: what the network takes, one window behind the other."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deixis.attention import Packed, Padded, Segments
+from deixis.attention import Packed, Segments
 from deixis.encoding import Window
 
-__all__ = ["Batch", "PackedBatch", "batches_by_length", "make_batch", "pack"]
+__all__ = ["Batch", "batches_of", "behind", "make_batch", "pack"]
 
 Ints = NDArray[np.int64]
 
@@ -22,49 +22,6 @@ MAX_MENTION_PIECES = 30  # of a mention count for its position (protocol 9)
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Windows as tensors; False in a mask is padding."""
-
-    pieces: Tensor  # (windows, pieces) int64
-    is_piece: Tensor  # (windows, pieces) bool
-    starts: Tensor  # (windows, mentions) int64: first piece of each mention
-    ends: Tensor  # (windows, mentions) int64: the piece after its last, at most 30 after the first
-    is_mention: Tensor  # (windows, mentions) bool
-
-    def __len__(self) -> int:
-        return len(self.pieces)
-
-    @property
-    def places(self) -> None:
-        """The places of pieces in their windows; None: their columns."""
-        return None
-
-    @property
-    def longest(self) -> int:
-        """Pieces of the longest window."""
-        return self.pieces.shape[1]
-
-    def together(self) -> Padded:
-        """Words and one row a mention, all seeing all."""
-        return _padded(self.is_piece, self.is_mention)
-
-    def answers(self) -> Padded:
-        """Answers that see words, placeholders and each other."""
-        return _padded(self.is_piece, self.is_mention, self.is_mention)
-
-    def to(self, device: torch.device | str) -> Batch:
-        """Return the batch on a device."""
-        tensors = (self.pieces, self.is_piece, self.starts, self.ends, self.is_mention)
-        return Batch(*(tensor.to(device, non_blocking=True) for tensor in tensors))
-
-
-def _padded(*parts: Tensor) -> Padded:
-    """Join masks of rows into one that attention takes; None, which is faster, where nothing is padding."""
-    mask = torch.cat(parts, 1)[:, None, None]
-    return Padded(None if bool(mask.all()) else mask)
-
-
-@dataclass(frozen=True, slots=True)
-class PackedBatch:
     """Windows one behind the other, without padding."""
 
     pieces: Tensor  # (pieces,) int64
@@ -72,108 +29,79 @@ class PackedBatch:
     starts: Tensor  # (mentions,) int64: first piece of each mention in its window
     ends: Tensor  # (mentions,) int64: the piece after its last, at most 30 after the first
     longest: int  # pieces of the longest window, or more
-    windows: int
-    packed_together: Packed
-    packed_answers: Packed
+    piece_counts: Ints  # (windows,)
+    mention_counts: Ints  # (windows,)
+    together: Packed  # words and one row a mention, all seeing all
+    answers: Packed  # answers that see words, placeholders and each other
 
     def __len__(self) -> int:
-        return self.windows
+        return len(self.piece_counts)
 
-    def together(self) -> Packed:
-        """Words and one row a mention, all seeing all."""
-        return self.packed_together
-
-    def answers(self) -> Packed:
-        """Answers that see words, placeholders and each other."""
-        return self.packed_answers
-
-    def to(self, device: torch.device | str) -> PackedBatch:
+    def to(self, device: torch.device | str) -> Batch:
         """Return the batch on a device."""
         tensors = (self.pieces, self.places, self.starts, self.ends)
         pieces, places, starts, ends = (tensor.to(device, non_blocking=True) for tensor in tensors)
-        together, answers = self.packed_together.to(device), self.packed_answers.to(device)
-        return PackedBatch(pieces, places, starts, ends, self.longest, self.windows, together, answers)
+        together, answers = self.together.to(device), self.answers.to(device)
+        counts = self.piece_counts, self.mention_counts
+        return Batch(pieces, places, starts, ends, self.longest, *counts, together, answers)
 
 
-def pack(pieces: Ints, piece_counts: Ints, spans: Ints, mention_counts: Ints) -> PackedBatch:
+def pack(pieces: Ints, piece_counts: Ints, spans: Ints, mention_counts: Ints) -> Batch:
     """Pack windows whose pieces, [CLS] and [SEP] among them, and mention spans (mentions, 2) lie end to end."""
     starts = spans[:, 0]
     ends = np.minimum(spans[:, 1], starts + MAX_MENTION_PIECES)
-    places = _places(piece_counts)
+    places = np.arange(piece_counts.sum()) - np.repeat(np.cumsum(piece_counts) - piece_counts, piece_counts)
     # Rounded up: the kernel takes the longest as the size of its grid, and few sizes mean few compilations.
     longest = _rounded(piece_counts.max(initial=1), 64)
     most = _rounded(mention_counts.max(initial=1), 16)
     static = piece_counts + mention_counts
-    words_and_mentions = Segments(_offsets(static), longest + most)
-    behind_words = Packed(words_and_mentions, words_and_mentions, *_interleaved(piece_counts, mention_counts))
-    behind_static = Packed(
-        Segments(_offsets(mention_counts), most),
-        Segments(_offsets(static + mention_counts), longest + 2 * most),
-        *_interleaved(static, mention_counts),
-    )
-    return PackedBatch(
+    together = behind(piece_counts, mention_counts, Segments.of(static, longest + most))
+    seen = behind(static, mention_counts, Segments.of(static + mention_counts, longest + 2 * most))
+    return Batch(
         torch.from_numpy(pieces),
         torch.from_numpy(places),
         torch.from_numpy(np.ascontiguousarray(starts)),
         torch.from_numpy(ends),
         longest,
-        len(piece_counts),
-        behind_words,
-        behind_static,
+        piece_counts,
+        mention_counts,
+        together,
+        Packed(Segments.of(mention_counts, most), seen.keys, seen.first, seen.behind),
     )
 
 
-def _places(counts: Ints) -> Ints:
-    """Count from 0 in every window."""
-    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+def behind(first: Ints, second: Ints, rows: Segments | None = None) -> Packed:
+    """Lay so many second rows of each window behind its first ones, all seeing all."""
+    before_first, before_second = np.cumsum(first), np.cumsum(second)
+    to_first = np.arange(first.sum()) + np.repeat(before_second - second, first)
+    to_second = np.arange(second.sum()) + np.repeat(before_first, second)
+    rows = rows or Segments.of(first + second)
+    return Packed(rows, rows, torch.from_numpy(to_first), torch.from_numpy(to_second))
 
 
 def _rounded(number: int, multiple: int) -> int:
     return -(-int(number) // multiple) * multiple
 
 
-def _offsets(counts: Ints) -> Tensor:
-    return torch.from_numpy(np.concatenate(([0], np.cumsum(counts))).astype(np.int32))
+def make_batch(windows: Sequence[Window]) -> Batch:
+    """Pack windows."""
+    pieces, spans = [window.pieces for window in windows], [window.spans for window in windows]
+    piece_counts, mention_counts = (np.array([len(part) for part in parts]) for parts in (pieces, spans))
+    return pack(np.concatenate(pieces).astype(np.int64), piece_counts, np.concatenate(spans), mention_counts)
 
 
-def _interleaved(first: Ints, second: Ints) -> tuple[Tensor, Tensor]:
-    """Return where first and second rows go when each window's second ones stand behind its first ones."""
-    before_first, before_second = np.cumsum(first), np.cumsum(second)
-    to_first = np.arange(first.sum()) + np.repeat(before_second - second, first)
-    to_second = np.arange(second.sum()) + np.repeat(before_first, second)
-    return torch.from_numpy(to_first), torch.from_numpy(to_second)
+def batches_of(windows: Sequence[Window], rows: int) -> list[list[int]]:
+    """Group windows with like numbers of mentions, which take like numbers of steps, into batches of at most `rows`.
 
-
-def make_batch(windows: Sequence[Window], pad: int = 0) -> Batch:
-    """Pad windows to one shape."""
-    longest = max((len(window.pieces) for window in windows), default=0)
-    most = max((len(window.mentions) for window in windows), default=0)
-    pieces = np.full((len(windows), longest), pad, np.int64)
-    is_piece = np.zeros(pieces.shape, bool)
-    spans = np.zeros((len(windows), most, 2), np.int64)
-    spans[..., 1] = 1  # a padded mention stands on [CLS], so that its average is defined
-    is_mention = np.zeros((len(windows), most), bool)
-    for index, window in enumerate(windows):
-        pieces[index, : len(window.pieces)] = window.pieces
-        is_piece[index, : len(window.pieces)] = True
-        spans[index, : len(window.spans)] = window.spans
-        is_mention[index, : len(window.spans)] = True
-    starts, ends = spans[..., 0], np.minimum(spans[..., 1], spans[..., 0] + MAX_MENTION_PIECES)
-    return Batch(*(torch.from_numpy(array) for array in (pieces, is_piece, starts, ends, is_mention)))
-
-
-def batches_by_length(windows: Sequence[Window], rows: int) -> list[list[int]]:
-    """Group windows of like length into batches of at most `rows` padded rows (pieces and mentions)."""
-    order = sorted(range(len(windows)), key=lambda i: (len(windows[i].pieces), len(windows[i].mentions)))
+    Rows are those of words, placeholders and answers; one window may have more.
+    """
     batches: list[list[int]] = []
-    most = 0
-    for index in order:  # lengths rise, so the newest window is the longest
-        window = windows[index]
-        wider = max(most, len(window.mentions))
-        if batches and (len(batches[-1]) + 1) * (len(window.pieces) + 2 * wider) <= rows:
-            batches[-1].append(index)
-            most = wider
-        else:
-            batches.append([index])
-            most = len(window.mentions)
+    free = 0
+    for index in sorted(range(len(windows)), key=lambda index: len(windows[index].mentions)):
+        needed = len(windows[index].pieces) + 2 * len(windows[index].mentions)
+        if needed > free or not batches:
+            batches.append([])
+            free = rows
+        batches[-1].append(index)
+        free -= needed
     return batches

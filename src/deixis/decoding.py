@@ -7,12 +7,16 @@
 A mention with one candidate has probability 1 by definition and needs no pass: confidence order commits such
 mentions first, natural order when their turn comes. Windows advance together, one step a pass each, and leave the
 batch when the last of their mentions that counts is decided.
+
+Several windows that would differ only in the mention they are centred on are one here. In its own window a centred
+mention wins every tie, and nothing after its decision counts; so each is read at the first step in which its answer is
+among the most probable, while the order goes on as if none were centred.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import torch
@@ -21,70 +25,47 @@ from torch import Tensor
 from deixis.batching import Batch
 from deixis.errors import InputError
 from deixis.model import Network, Static
-from deixis.vocabulary import PAD
+from deixis.vocabulary import MASK, PAD
 
 __all__ = ["Commit", "Decisions", "Observer", "Order", "Question", "check_order", "decode", "parse_commit"]
 
 Order = Literal["local", "natural", "confidence"]
 Commit = Literal["one"] | float
 
-SHRINK = 0.75  # finished windows leave when this part or less of a batch still runs: each leaving copies the rest
+SHRINK = 0.75  # rows of decided candidates are dropped when this part or less is still asked for: it copies the rest
+STEPS_UNSEEN = 8  # on a GPU; asking it who is finished makes it wait, and finished windows cost little
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """What is asked of a batch of windows: the candidates of each mention, and which mention goes first."""
 
-    candidates: Tensor  # (windows, mentions, candidates) rows of B; PAD: no candidate
-    inputs: Tensor  # (windows, mentions, candidates) the row that an answer becomes as an input
-    initial: Tensor  # (windows, mentions) the row that a mention is before it is decided: MASK
-    zero: Tensor  # (windows, mentions, candidates) bool: scored 0, not by the network (protocol 7, legacy)
-    favour: Tensor  # (windows, mentions, candidates) added to the score; 0 but where priors are mixed in
-    rank: Tensor  # (windows, mentions) natural order, and who wins a tie: the lowest
-    counts: Tensor  # (windows, mentions) bool: a window may stop when these are decided
+    candidates: Tensor  # (mentions, candidates) rows of B; PAD: none; MASK: scored 0, not by the network (protocol 7)
+    favour: Tensor | None  # (mentions, candidates) added to the score, where priors are mixed in
+    initial: Tensor  # (mentions,) the row that a mention is before it is decided: MASK
+    counts: Tensor  # (mentions,) bool: a window may stop when these are decided
+    centred: Tensor  # (mentions,) bool: counts, and is read as if its window were centred on it alone
+    window: Tensor  # (mentions,) which of the batch's; mentions lie window by window, from left to right
 
     def to(self, device: torch.device | str) -> Question:
         """Return the question on a device."""
-        return Question(*(getattr(self, name).to(device, non_blocking=True) for name in self.__dataclass_fields__))
+        tensors = (getattr(self, name) for name in self.__dataclass_fields__)
+        return Question(*(None if x is None else x.to(device, non_blocking=True) for x in tensors))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
     """What was decided for every mention of a batch, on the CPU."""
 
-    choice: Tensor  # (windows, mentions) place in the mention's candidates; -1: not decided
-    probabilities: Tensor  # (windows, mentions, candidates) at the time of the decision
-    step: Tensor  # (windows, mentions) from 1; 0: not decided
+    choice: Tensor  # (mentions,) place in the mention's candidates; -1: not decided
+    probabilities: Tensor  # (mentions, candidates) at the time of the decision
+    step: Tensor  # (mentions,) from 1; 0: not decided
     passes: Tensor  # (windows,) passes of the answer rows
 
 
-# Told of every pass: the windows that run (windows,) as places in the batch, the step that the pass leads to
-# (windows,), the mentions still open (windows, mentions), their probabilities (windows, mentions, candidates).
-Observer = Callable[[Tensor, Tensor, Tensor, Tensor], None]
-
-
-@dataclass(frozen=True, slots=True)
-class _State:
-    """The windows that still run; all tensors share the first dimension."""
-
-    window: Tensor  # (windows,) the place in the whole batch
-    static: Static
-    rows: tuple[Tensor, Tensor]  # B* and b*_o of the candidates
-    question: Question
-    exists: Tensor  # (windows, mentions, candidates) bool
-    entities: Tensor  # (windows, mentions) rows of B, or MASK
-    open: Tensor  # (windows, mentions) bool: has candidates, not decided
-    step: Tensor  # (windows,) the last step taken
-
-    def select(self, windows: Tensor) -> _State:
-        question = Question(*(getattr(self.question, name)[windows] for name in Question.__dataclass_fields__))
-        return _State(
-            self.window[windows],
-            self.static.select(windows),
-            (self.rows[0][windows], self.rows[1][windows]),
-            question,
-            *(tensor[windows] for tensor in (self.exists, self.entities, self.open, self.step)),
-        )
+# Told of every pass: the step of each mention's window that the pass leads to (mentions,), which mentions are not yet
+# decided (mentions,), and their probabilities (mentions, candidates).
+Observer = Callable[[Tensor, Tensor, Tensor], None]
 
 
 @torch.inference_mode()
@@ -103,27 +84,15 @@ def decode(
     """
     check_order(order, commit)
     threshold = 2.0 if commit == "one" else float(commit)
-    decisions = _Decided(question)
-    state = _begin(network, batch, question)
-    single = state.exists.sum(-1) == 1
+    run = _Run(network, batch, question)
     if order == "confidence":
-        state = decisions.commit_single(state, single & state.open, at_once=commit != "one")
-    while len(state.window):
-        if order == "natural":
-            waiting = torch.where(state.open & ~single[state.window], state.question.rank, _LAST).amin(1, keepdim=True)
-            state = decisions.commit_single(state, single[state.window] & state.open & (state.question.rank < waiting))
-        state = _running(state)
-        if not len(state.window):
-            break
-        probabilities = _probabilities(network, state)
+        run.commit_single(run.single & run.open, at_once=commit != "one")
+    while run.goes_on(order):
+        probabilities = run.probabilities()
         if observe is not None:
-            observe(state.window, state.step + 1, state.open, probabilities)
-        if order == "local":
-            chosen = state.open
-        else:
-            chosen = _chosen(state, probabilities, order, threshold)
-        state = decisions.commit(state, probabilities, chosen)
-    return decisions.result()
+            observe((run.step + 1)[question.window], run.live() & (run.choice == -1), probabilities)
+        run.commit(probabilities, order, threshold)
+    return run.decisions()
 
 
 def parse_commit(text: str) -> Commit:
@@ -144,90 +113,151 @@ def check_order(order: str, commit: Commit) -> None:
         raise InputError(f"commit is {commit!r}; expected 'one' or a probability above 0 and at most 1")
 
 
-_LAST = 1 << 30  # behind every rank
+_LAST = 1 << 30  # behind every mention
 
 
-def _begin(network: Network, batch: Batch, question: Question) -> _State:
-    exists = question.candidates != PAD
-    device = question.candidates.device
-    return _State(
-        window=torch.arange(len(batch), device=device),
-        static=network.read(batch),
-        rows=network.candidate_rows(question.candidates),
-        question=question,
-        exists=exists,
-        entities=question.initial,
-        open=exists.any(-1),
-        step=torch.zeros(len(batch), dtype=torch.long, device=device),
-    )
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The candidates whose scores are still asked for, one behind the other."""
+
+    mention: Tensor  # (candidates,)
+    cell: Tensor  # (candidates,): which of the question's cells, counted along its rows
+    rows: tuple[Tensor, Tensor]  # B* and b*_o
+
+    def among(self, mentions: Tensor) -> _Asked:
+        """Drop the candidates of all but some mentions (mentions,), where that is worth it."""
+        kept = mentions[self.mention].nonzero().squeeze(1)
+        if len(kept) > SHRINK * len(self.mention):
+            return self
+        weight, bias = self.rows
+        return _Asked(self.mention[kept], self.cell[kept], (weight[kept], bias[kept]))
 
 
-def _running(state: _State) -> _State:
-    """Let finished windows leave, several at a time."""
-    running = (state.open & state.question.counts).any(1)
-    left = int(running.sum())
-    if left == 0 or left <= SHRINK * len(running):
-        return state.select(running.nonzero().squeeze(1))
-    # A finished window that stays decides nothing more.
-    return replace(state, open=state.open & running.unsqueeze(1))
+class _Run:
+    """A batch under way: what its answers hold, what is open, what was decided."""
 
+    def __init__(self, network: Network, batch: Batch, question: Question) -> None:
+        self.network, self.batch, self.question = network, batch, question
+        candidates = question.candidates
+        self.exists = candidates != PAD  # (mentions, candidates)
+        self.single = self.exists.sum(-1) == 1  # (mentions,)
+        self.place = torch.arange(len(candidates), device=candidates.device)  # (mentions,): from left to right
+        self.entities = question.initial  # (mentions,)
+        self.open = self.exists.any(-1)  # (mentions,): has candidates, not committed
+        self.step = question.window.new_zeros(len(batch))  # (windows,): the last one taken
+        self.passes = torch.zeros_like(self.step)
+        # What was decided, as in Decisions.
+        self.choice = torch.full_like(self.place, -1)
+        self.decided = torch.zeros_like(self.place)
+        self.chances = torch.zeros(candidates.shape, device=candidates.device)
+        # What the passes need; made when the first is due.
+        self.whole: Static | None = None
+        self.static: Static | None = None
+        self.asked: _Asked | None = None
+        self.slot = self.place  # (mentions,): the row of a mention among the wanted answers
+        self.steps_unseen = 0
 
-def _probabilities(network: Network, state: _State) -> Tensor:
-    """Run one pass and return the softmax over each mention's own candidates (equation 3)."""
-    logits = network.score(network.answer(state.static, state.entities), state.rows)
-    logits = logits.masked_fill(state.question.zero, 0.0) + state.question.favour
-    logits = logits.masked_fill(~state.exists, float("-inf"))
-    # A mention without candidates has no distribution; zeros instead of NaN keep it out of every maximum.
-    return torch.softmax(logits.float(), -1).nan_to_num(0.0)
+    def goes_on(self, order: Order) -> bool:
+        """Commit what needs no pass, and look which windows still run: on a GPU only now and then."""
+        if order == "natural":
+            waiting = self._first(self.live() & ~self.single)
+            alone = ~self._any(self.question.centred)  # a centred mention comes first of all
+            self.commit_single(self.single & self.live() & alone & (self.place < waiting))
+        if self.steps_unseen > 0:
+            self.steps_unseen -= 1
+            return True
+        live = self.live()
+        wanted = live.cpu().numpy()
+        if not wanted.any():
+            return False
+        if self.whole is None or self.asked is None:
+            self.whole = self.network.read(self.batch).roomy()
+            cell = (self.exists & live.unsqueeze(-1)).flatten().nonzero().squeeze(1)
+            rows = self.network.candidate_rows(self.question.candidates.flatten()[cell])
+            self.asked = _Asked(cell // self.exists.shape[1], cell, rows)
+        self.static = self.whole.among(wanted)
+        self.asked = self.asked.among(live)
+        self.slot = (live.cumsum(0) - 1).clamp_min(0)
+        self.steps_unseen = STEPS_UNSEEN - 1 if live.is_cuda else 0
+        return True
 
+    def probabilities(self) -> Tensor:
+        """Run one pass and return the softmax over each open mention's own candidates (equation 3)."""
+        assert self.static is not None and self.asked is not None, "goes_on comes first"
+        hidden = self.network.answer(self.static, self.entities)
+        scores = self.network.score(hidden, self.asked.rows, self.slot[self.asked.mention])
+        logits = scores.new_full(self.exists.shape, float("-inf"))
+        logits.view(-1).index_copy_(0, self.asked.cell, scores)
+        logits = torch.where(self.question.candidates == MASK, 0.0, logits)
+        if self.question.favour is not None:
+            logits = logits + self.question.favour
+        # A mention that is not asked for has no distribution; zeros instead of NaN keep it out of every maximum.
+        return torch.softmax(logits, -1).nan_to_num(0.0)
 
-def _chosen(state: _State, probabilities: Tensor, order: Order, threshold: float) -> Tensor:
-    """Return which mentions (windows, mentions) are committed in this step."""
-    rank = torch.where(state.open, state.question.rank, _LAST)
-    if order == "natural":
-        return state.open & (rank == rank.amin(1, keepdim=True))
-    best = torch.where(state.open, probabilities.amax(-1), -1.0)
-    tied = torch.where(best == best.amax(1, keepdim=True), rank, _LAST)
-    return state.open & ((tied == tied.amin(1, keepdim=True)) | (best >= threshold))
+    def commit_single(self, chosen: Tensor, at_once: bool = False) -> None:
+        """Commit mentions of one candidate without a pass, from left to right."""
+        so_far = chosen.cumsum(0)
+        ordinal = so_far - self._spread(so_far - chosen.long(), "amin")  # which of its window's chosen it is, from 1
+        if at_once:
+            ordinal = chosen.long()
+        step = self.step[self.question.window]
+        # A centred one goes before the others.
+        self._write(self.exists.float(), chosen, chosen, step + torch.where(self.question.centred, 1, ordinal))
+        self.step = self.step.scatter_reduce(
+            0, self.question.window, step + torch.where(chosen, ordinal, 0), "amax", include_self=True
+        )
 
+    def commit(self, probabilities: Tensor, order: Order, threshold: float) -> None:
+        """Commit what the order says to its most probable candidate, after a pass."""
+        live, centred = self.live(), self.question.centred
+        if order == "local":
+            chosen = read = live
+        elif order == "natural":
+            chosen = live & (self.place == self._first(live))
+            read = chosen | (live & centred)
+        else:
+            best = torch.where(live, probabilities.amax(-1), -1.0)
+            tied = live & (best == self._spread(best, "amax"))
+            chosen = (tied & (self.place == self._first(tied))) | (live & (best >= threshold))
+            read = chosen | (tied & centred)
+        taken = torch.zeros_like(self.step).scatter_reduce(0, self.question.window, chosen.long(), "amax")
+        self.step = self.step + taken
+        self.passes = self.passes + taken
+        self._write(probabilities, chosen, read, self.step[self.question.window])
 
-class _Decided:
-    """The decisions so far, over the whole batch."""
-
-    def __init__(self, question: Question) -> None:
-        self.choice = torch.full_like(question.rank, -1)
-        self.step = torch.zeros_like(question.rank)
-        self.probabilities = torch.zeros(question.candidates.shape, device=question.candidates.device)
-        self.passes = torch.zeros(len(question.rank), dtype=torch.long, device=question.candidates.device)
-
-    def commit_single(self, state: _State, chosen: Tensor, at_once: bool = False) -> _State:
-        """Commit mentions of one candidate without a pass, in the order of their ranks."""
-        rank = torch.where(chosen, state.question.rank, _LAST)
-        # Which of the chosen a mention is, from 1.
-        ordinal = (rank.unsqueeze(1) <= rank.unsqueeze(2)).sum(-1)
-        taken = chosen.sum(1)
-        step = state.step.unsqueeze(1) + (1 if at_once else ordinal)
-        after = state.step + (taken.clamp_max(1) if at_once else taken)
-        return self._write(state, state.exists.float(), chosen, step, after)
-
-    def commit(self, state: _State, probabilities: Tensor, chosen: Tensor) -> _State:
-        """Commit the chosen mentions to their most probable candidates, after a pass."""
-        after = state.step + chosen.any(1)
-        self.passes[state.window] += chosen.any(1).long()
-        return self._write(state, probabilities, chosen, after.unsqueeze(1).expand_as(chosen), after)
-
-    def _write(self, state: _State, probabilities: Tensor, chosen: Tensor, step: Tensor, after: Tensor) -> _State:
+    def _write(self, probabilities: Tensor, chosen: Tensor, read: Tensor, step: Tensor) -> None:
+        """Let chosen mentions be what later passes see, and note the decisions that are read."""
         width = probabilities.shape[-1]
         place = torch.arange(width, device=probabilities.device)
         # The first of equals, on every device.
         choice = torch.where(probabilities == probabilities.amax(-1, keepdim=True), place, width).amin(-1)
-        at = state.window
-        self.choice[at] = torch.where(chosen, choice, self.choice[at])
-        self.step[at] = torch.where(chosen, step, self.step[at])
-        self.probabilities[at] = torch.where(chosen.unsqueeze(-1), probabilities, self.probabilities[at])
-        answers = state.question.inputs.gather(-1, choice.unsqueeze(-1)).squeeze(-1)
-        entities = torch.where(chosen, answers, state.entities)
-        return replace(state, entities=entities, open=state.open & ~chosen, step=after)
+        read = read & (self.choice == -1)
+        self.choice = torch.where(read, choice, self.choice)
+        self.decided = torch.where(read, step, self.decided)
+        self.chances = torch.where(read.unsqueeze(-1), probabilities, self.chances)
+        answers = self.question.candidates.gather(-1, choice.unsqueeze(-1)).squeeze(-1)
+        self.entities = torch.where(chosen, answers, self.entities)
+        self.open = self.open & ~chosen
 
-    def result(self) -> Decisions:
-        return Decisions(self.choice.cpu(), self.probabilities.cpu(), self.step.cpu(), self.passes.cpu())
+    def live(self) -> Tensor:
+        """Return which mentions (mentions,) are open in windows that run: that still have to decide one that counts."""
+        needed = self.open & self.question.counts & (self.choice == -1)
+        return self.open & self._any(needed)
+
+    def _any(self, mentions: Tensor) -> Tensor:
+        """Return for each mention (mentions,) whether any of its window is one of these."""
+        return self._spread(mentions.long(), "amax") > 0
+
+    def _first(self, mentions: Tensor) -> Tensor:
+        """Return for each mention (mentions,) the place of the first of its window that is one of these."""
+        return self._spread(torch.where(mentions, self.place, _LAST), "amin")
+
+    def _spread(self, values: Tensor, reduce: str) -> Tensor:
+        """Give every mention (mentions,) the greatest or least value of its window."""
+        window = self.question.window
+        reduced = values.new_zeros(len(self.batch)).scatter_reduce(0, window, values, reduce, include_self=False)
+        return reduced[window]
+
+    def decisions(self) -> Decisions:
+        """Return what was decided, on the CPU."""
+        return Decisions(self.choice.cpu(), self.chances.cpu(), self.decided.cpu(), self.passes.cpu())

@@ -23,7 +23,7 @@ from deixis.errors import ArtefactError
 
 __all__ = ["MAX_MENTIONS", "MAX_PIECES", "Encoding", "Splitting", "Tokenizer", "Window", "windows_of"]
 
-Splitting = Literal["simple", "per_mention"]
+Splitting = Literal["simple", "overlapping", "per_mention"]
 SPLITTINGS: tuple[Splitting, ...] = get_args(Splitting)
 
 MAX_PIECES = 510  # of text in a window: BERT's 512 positions less [CLS] and [SEP]
@@ -47,7 +47,8 @@ class Window:
     pieces: NDArray[np.int32]  # (pieces,)
     mentions: Ints  # (mentions,): which of the document's, from left to right
     spans: Ints  # (mentions, 2): their ranges of pieces in this window
-    centred: int | None = None  # the place in `mentions` of the only one whose answer counts; None: all count
+    counting: Ints | None = None  # the places in `mentions` of those whose answers count; None: all
+    centred: bool = False  # stands for as many windows as mentions count, each centred on one of them and alike else
 
 
 class Tokenizer:
@@ -115,25 +116,37 @@ class Tokenizer:
             results.append(Encoding(np.array(ids, np.int32), np.array(ranges, np.int64).reshape(-1, 2)))
         return results
 
-    def window(self, encoding: Encoding, start: int, end: int, mentions: Ints, centred: int | None = None) -> Window:
+    def window(
+        self,
+        encoding: Encoding,
+        start: int,
+        end: int,
+        mentions: Ints,
+        counting: Ints | None = None,
+        centred: bool = False,
+    ) -> Window:
         """Return pieces `[start, end)` between [CLS] and [SEP], with the given mentions."""
         pieces = np.concatenate(([self.cls], encoding.pieces[start:end], [self.sep])).astype(np.int32)
         spans = encoding.spans[mentions] - start + 1
         spans[:, 1] = np.maximum(spans[:, 1], spans[:, 0] + 1)  # a text without any piece: [CLS] or [SEP] stands in
-        return Window(pieces, mentions, spans, centred)
+        return Window(pieces, mentions, spans, counting, centred)
 
 
 def windows_of(tokenizer: Tokenizer, encoding: Encoding, splitting: Splitting) -> Iterator[Window]:
     """Yield the windows of a document; each mention that fits into a window counts in exactly one.
 
     A document of at most 510 pieces is one window. A longer one is split: `simple` into nearly equal parts that
-    never cut a mention, `per_mention` into one window a mention, centred on it. A window takes 128 mentions; where
-    there are more, `simple` sees the same pieces again for the next 128, `per_mention` keeps the nearest.
+    never cut a mention, `overlapping` into windows of 510 pieces that each begin half a window after the one before,
+    where a mention counts in the window whose middle is nearest, `per_mention` into one window a mention, centred on
+    it. Those of `per_mention` that are alike but for the mention are one. A window takes 128 mentions; where there are
+    more, `simple` sees the same pieces again for the next 128, the others keep the nearest.
     """
     order = np.lexsort((encoding.spans[:, 1], encoding.spans[:, 0]))
     order = order[np.diff(encoding.spans[order]).ravel() <= MAX_PIECES]
     if splitting == "simple" or len(encoding.pieces) <= MAX_PIECES:
         yield from _parts(tokenizer, encoding, order)
+    elif splitting == "overlapping":
+        yield from _overlapping(tokenizer, encoding, order)
     else:
         yield from _centred(tokenizer, encoding, order, np.arange(len(order)))
 
@@ -167,18 +180,56 @@ def _cut(starts: Ints, ends: Ints, start: int, end: int, length: int) -> int:
     return min(start + MAX_PIECES, length)
 
 
-def _centred(tokenizer: Tokenizer, encoding: Encoding, order: Ints, places: Ints) -> Iterator[Window]:
-    """Yield a window for each of the mentions `order[places]`, centred on it."""
+def _overlapping(tokenizer: Tokenizer, encoding: Encoding, order: Ints) -> Iterator[Window]:
     length = len(encoding.pieces)
     starts, ends = encoding.spans[order].T
+    number = -(-(length - MAX_PIECES) // (MAX_PIECES // 2)) + 1
+    firsts = np.linspace(0, length - MAX_PIECES, number).astype(np.int64)
+    # A mention is at home in the window whose middle is nearest: borders lie halfway between two middles.
+    home = np.searchsorted(firsts[:-1] + firsts[1:] + MAX_PIECES, starts + ends)
+    fits = (starts >= firsts[home]) & (ends <= firsts[home] + MAX_PIECES)
+    for index, first in enumerate(firsts.tolist()):
+        inside = _inside(starts, ends, first, first + MAX_PIECES)
+        counting = inside[home[inside] == index]
+        # Where a window has too many mentions, half of those that it takes are context.
+        most = MAX_MENTIONS if len(inside) <= MAX_MENTIONS else MAX_MENTIONS // 2
+        for part in range(0, len(counting), most):
+            chosen = counting[part : part + most]
+            taken = _nearest(inside, int(np.searchsorted(inside, chosen[len(chosen) // 2])))
+            places = np.searchsorted(taken, chosen)
+            yield tokenizer.window(encoding, first, first + MAX_PIECES, order[taken], places)
+    # A mention so long that it is cut by the border of the window nearest to it.
+    yield from _centred(tokenizer, encoding, order, np.flatnonzero(~fits))
+
+
+def _inside(starts: Ints, ends: Ints, start: int, end: int) -> Ints:
+    """Return the mentions, sorted by their starts, that lie wholly in a range of pieces."""
+    first, last = np.searchsorted(starts, (start, end))
+    inside: Ints = first + np.flatnonzero(ends[first:last] <= end)
+    return inside
+
+
+def _nearest(inside: Ints, at: int) -> Ints:
+    """Keep as many as a window takes of the mentions inside it, those around one place."""
+    first = max(0, min(at - MAX_MENTIONS // 2, len(inside) - MAX_MENTIONS))
+    return inside[first : first + MAX_MENTIONS]
+
+
+def _centred(tokenizer: Tokenizer, encoding: Encoding, order: Ints, places: Ints) -> Iterator[Window]:
+    """Yield windows centred on each of the mentions `order[places]`; near a border of the text many are the same."""
+    length = len(encoding.pieces)
+    starts, ends = encoding.spans[order].T
+    alike: dict[tuple[int, int, int, int], list[int]] = {}  # pieces and mentions -> mentions that it is centred on
     for place in places.tolist():
         start, end = int(starts[place]), int(ends[place])
         free = MAX_PIECES - (end - start)
         left = min(start, free // 2)
         right = min(length - end, free - left)
         left = min(start, free - right)
-        inside = np.flatnonzero((starts >= start - left) & (ends <= end + right))
-        at = int(np.searchsorted(inside, place))
-        first = max(0, min(at - MAX_MENTIONS // 2, len(inside) - MAX_MENTIONS))
-        inside = inside[first : first + MAX_MENTIONS]
-        yield tokenizer.window(encoding, start - left, end + right, order[inside], centred=at - first)
+        inside = _inside(starts, ends, start - left, end + right)
+        taken = _nearest(inside, int(np.searchsorted(inside, place)))
+        alike.setdefault((start - left, end + right, int(taken[0]), int(taken[-1])), []).append(place)
+    for (start, end, first, last), centred in alike.items():
+        inside = _inside(starts, ends, start, end)
+        inside = inside[(inside >= first) & (inside <= last)]
+        yield tokenizer.window(encoding, start, end, order[inside], np.searchsorted(inside, centred), centred=True)

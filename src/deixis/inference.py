@@ -6,18 +6,18 @@ import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import accumulate, chain, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from deixis.batching import batches_by_length, make_batch
+from deixis.batching import batches_of, make_batch
 from deixis.candidates import CandidateSource
 from deixis.checkpoints import Linking, ModelFolder, packaged_model
-from deixis.decoding import Commit, Decisions, Observer, Order, Question, check_order, decode
+from deixis.decoding import Commit, Observer, Order, Question, check_order, decode
 from deixis.detection import THRESHOLD, Detector, NameDetector
 from deixis.documents import Candidate, Document, Mention, Resolution, Resolutions, Step
 from deixis.encoding import SPLITTINGS, Splitting, Tokenizer, Window, windows_of
@@ -59,6 +59,7 @@ class Settings:
     centred_first: bool = False  # natural order decides the centred mention first, as the released code does
     without_candidates: Literal["mask", "pad"] = "mask"  # what such a mention is to the others; "pad": released code
     threshold: float | None = None  # under this probability: none of these
+    carry: bool = False  # what one window of a long document decides, its next ones that have the mention are given
     trace: bool = False  # keep every step's probabilities in `Resolutions.trace`
     prior: float = 0.0  # times log p(e|m) is added to every candidate's score
 
@@ -89,6 +90,7 @@ class _Pending:
     windows_left: int = 0
     passes: int = 0
     read: bool = False  # all of its windows are known
+    answers: dict[int, int] = field(default_factory=dict)  # mention -> the row it was decided to be
     trace: dict[int, dict[int, Chances]] | None = None  # step -> open mention -> its candidates
 
 
@@ -97,16 +99,17 @@ class _Options:
     """The distinct candidates of a mention and their rows."""
 
     titles: tuple[str, ...]
-    rows: tuple[int, ...]
-    inputs: tuple[int, ...]
-    zero: tuple[bool, ...]
+    rows: tuple[int, ...]  # MASK: scored 0
     favour: tuple[float, ...]  # added to the score: the weighted logarithm of the prior
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
+    """A window of a document, the number-th."""
+
     pending: _Pending
     window: Window
+    number: int
 
 
 @dataclass
@@ -248,8 +251,12 @@ class Disambiguator:
             yield _finish(queue.popleft(), settings.threshold)
 
     def _decide_group(self, group: list[_Task], settings: Settings) -> None:
-        for places in batches_by_length([task.window for task in group], self.batch_rows):
-            self._decide([group[place] for place in places], settings)
+        # What one window of a document decides, its next ones are given: they have to wait for it.
+        rounds = sorted({task.number for task in group}) if settings.carry else [None]
+        for number in rounds:
+            tasks = [task for task in group if number is None or task.number == number]
+            for places in batches_of([task.window for task in tasks], self.batch_rows):
+                self._decide([tasks[place] for place in places], settings)
 
     def _tasks(
         self, documents: Iterable[Document], settings: Settings, queue: deque[_Pending]
@@ -261,10 +268,10 @@ class Disambiguator:
             for document, encoding in zip(chunk, encodings, strict=True):
                 pending = self._begin(document, settings)
                 queue.append(pending)
-                for window in windows_of(self.tokenizer, encoding, settings.windows):
-                    if any(pending.options[window.mentions[place]].rows for place in _counting(window)):
+                for number, window in enumerate(windows_of(self.tokenizer, encoding, settings.windows)):
+                    if any(pending.options[mention].rows for mention in _counting(window)):
                         pending.windows_left += 1
-                        yield _Task(pending, window)
+                        yield _Task(pending, window, number)
                 pending.read = True
                 yield None
 
@@ -303,39 +310,53 @@ class Disambiguator:
     def _options(self, candidates: tuple[Candidate, ...], settings: Settings, priors: Mapping[str, float]) -> _Options:
         chosen = _cut(_distinct(candidates), settings.top)
         found = [(candidate.entity, self.vocabulary.row(candidate.entity)) for candidate in chosen]
-        known = [(title, row, row, False) for title, row in found if row is not None]
+        known = [(title, row) for title, row in found if row is not None]
         unknown = sorted(title for title, row in found if row is None)
         if settings.unknown == "shared" and unknown:
-            known.append((unknown[0], UNK, UNK, False))
+            known.append((unknown[0], UNK))
         elif settings.unknown == "zero":
-            known.extend((title, UNK, MASK, True) for title in unknown)
+            known.extend((title, MASK) for title in unknown)
         if not known:
-            return _Options((), (), (), (), ())
-        titles, rows, inputs, zero = (tuple(column) for column in zip(*known, strict=True))
+            return _Options((), (), ())
+        titles, rows = zip(*known, strict=True)
+        if not settings.prior:
+            return _Options(titles, rows, ())
         favour = tuple(settings.prior * math.log(max(priors.get(title, 0.0), LEAST_PRIOR)) for title in titles)
-        return _Options(titles, rows, inputs, zero, favour)
+        return _Options(titles, rows, favour)
 
     def _decide(self, tasks: list[_Task], settings: Settings) -> None:
-        batch = make_batch([task.window for task in tasks], self.tokenizer.pad).to(self.device)
+        batch = make_batch([task.window for task in tasks]).to(self.device)
         question = _question(tasks, settings).to(self.device)
         observe = _tracing(tasks) if settings.trace else None
         decisions = decode(self.network, batch, question, settings.order, settings.commit, observe)
-        for index, task in enumerate(tasks):
-            task.pending.windows_left -= 1
-            task.pending.passes += int(decisions.passes[index])
-            for place in _counting(task.window):
-                mention = int(task.window.mentions[place])
-                if task.pending.options[mention].rows:
-                    task.pending.resolutions[mention] = _resolution(task.pending, mention, decisions, index, place)
+        passes, steps, choices = (x.tolist() for x in (decisions.passes, decisions.step, decisions.choice))
+        probabilities = decisions.probabilities.numpy()
+        first = 0
+        for task, passed in zip(tasks, passes, strict=True):
+            pending, window = task.pending, task.window
+            pending.windows_left -= 1
+            pending.passes += passed
+            for mention, place in zip(_counting(window), _places(window), strict=True):
+                at = first + place
+                if choices[at] >= 0:
+                    chances = probabilities[at, : len(pending.options[mention].rows)].tolist()
+                    pending.resolutions[mention] = _resolution(pending, mention, choices[at], chances, steps[at])
+                    pending.answers[mention] = pending.options[mention].rows[choices[at]]
+            first += len(window.mentions)
 
 
 def _least(linking: Linking) -> float:
     return THRESHOLD if linking.names is None else linking.names
 
 
+def _places(window: Window) -> list[int]:
+    """Return the places of the mentions of a window whose answers count."""
+    return list(range(len(window.mentions))) if window.counting is None else list(window.counting.tolist())
+
+
 def _counting(window: Window) -> list[int]:
-    """The places of the mentions of a window whose answers count."""
-    return list(range(len(window.mentions))) if window.centred is None else [window.centred]
+    """Return which mentions of the document those are."""
+    return list((window.mentions if window.counting is None else window.mentions[window.counting]).tolist())
 
 
 def _distinct(candidates: tuple[Candidate, ...]) -> list[Candidate]:
@@ -377,63 +398,62 @@ def _unresolved(document: Document, place: int, reason: str) -> Resolution:
 
 def _question(tasks: list[_Task], settings: Settings) -> Question:
     """Lay the candidates of the windows' mentions out as tensors."""
-    lists = [[task.pending.options[place] for place in task.window.mentions] for task in tasks]
-    most = max(len(options) for options in lists)
-    widest = max(len(option.rows) for options in lists for option in options)
-    rows = np.full((len(tasks), most, widest), PAD, np.int64)
-    inputs = np.full(rows.shape, MASK, np.int64)
-    initial = np.full((len(tasks), most), MASK, np.int64)
-    zero = np.zeros(rows.shape, bool)
-    favour = np.zeros(rows.shape, np.float32)
-    rank = np.tile(np.arange(1, most + 1), (len(tasks), 1))
-    counts = np.ones((len(tasks), most), bool)
-    for index, (task, options) in enumerate(zip(tasks, lists, strict=True)):
-        for place, option in enumerate(options):
-            rows[index, place, : len(option.rows)] = option.rows
-            inputs[index, place, : len(option.rows)] = option.inputs
-            zero[index, place, : len(option.rows)] = option.zero
-            favour[index, place, : len(option.rows)] = option.favour
-            if not option.rows and settings.without_candidates == "pad":
-                initial[index, place] = PAD
-        if task.window.centred is not None:
-            counts[index] = False
-            counts[index, task.window.centred] = True
-            if settings.order == "confidence" or settings.centred_first:
-                rank[index, task.window.centred] = 0  # ties go to the centred mention (protocol 10)
-    arrays: list[NDArray[Any]] = [rows, inputs, initial, zero, favour, rank, counts]
-    return Question(*(torch.from_numpy(array) for array in arrays))
+    numbers = np.array([len(task.window.mentions) for task in tasks])
+    mentions = [(task.pending, mention) for task in tasks for mention in task.window.mentions.tolist()]
+    given = [pending.answers.get(mention) if settings.carry else None for pending, mention in mentions]
+    options = [
+        pending.options[mention] if answer is None else _DECIDED
+        for (pending, mention), answer in zip(mentions, given, strict=True)
+    ]
+    initial = np.array([MASK if answer is None else answer for answer in given])
+    sizes = np.array([len(option.rows) for option in options])
+    exists = np.arange(sizes.max(initial=1)) < sizes[:, None]
+    if settings.without_candidates == "pad":
+        initial[[not pending.options[mention].rows for pending, mention in mentions]] = PAD
+    candidates = np.full(exists.shape, PAD, np.int64)
+    candidates[exists] = np.fromiter(chain.from_iterable(option.rows for option in options), np.int64, sizes.sum())
+    favour = None
+    if settings.prior:
+        favour = np.zeros(exists.shape, np.float32)
+        favour[exists] = np.fromiter(chain.from_iterable(o.favour for o in options), np.float32, sizes.sum())
+    counts = np.zeros(len(options), bool)
+    first = np.cumsum(numbers) - numbers
+    counts[np.concatenate([start + _places(task.window) for start, task in zip(first, tasks, strict=True)])] = True
+    # In natural order a centred mention comes in its turn, unless the released code's way is asked for (protocol 9).
+    centred = counts & np.repeat([task.window.centred for task in tasks], numbers)
+    if settings.order == "natural" and not settings.centred_first:
+        centred[:] = False
+    arrays = (candidates, favour, initial, counts, centred, np.repeat(np.arange(len(tasks)), numbers))
+    return Question(*(None if array is None else torch.from_numpy(array) for array in arrays))  # type: ignore[arg-type]
 
 
-def _resolution(pending: _Pending, place: int, decisions: Decisions, index: int, slot: int) -> Resolution:
+_DECIDED = _Options((), (), ())  # of a mention that an earlier window decided: nothing is asked
+
+
+def _resolution(pending: _Pending, place: int, choice: int, chances: list[float], step: int) -> Resolution:
     document, titles = pending.document, pending.options[place].titles
     mention = document.mentions[place]
-    probabilities = decisions.probabilities[index, slot, : len(titles)].tolist()
-    choice = int(decisions.choice[index, slot])
-    ranked = sorted(zip(titles, probabilities, strict=True), key=lambda pair: -pair[1])
-    return Resolution(
-        mention.start,
-        mention.end,
-        document.surface(mention),
-        titles[choice],
-        probabilities[choice],
-        int(decisions.step[index, slot]),
-        tuple(ranked),
-    )
+    ranked = sorted(zip(titles, chances, strict=True), key=itemgetter(1), reverse=True)
+    surface = document.surface(mention)
+    return Resolution(mention.start, mention.end, surface, titles[choice], chances[choice], step, tuple(ranked))
 
 
 def _tracing(tasks: list[_Task]) -> Observer:
     """Return what notes the probabilities of every pass in the documents of the tasks."""
+    firsts = accumulate((len(task.window.mentions) for task in tasks), initial=0)
+    places = [
+        (first + place, task.pending, mention)
+        for first, task in zip(firsts, tasks, strict=False)
+        for place, mention in zip(_places(task.window), _counting(task.window), strict=True)
+    ]
 
-    def observe(windows: torch.Tensor, steps: torch.Tensor, is_open: torch.Tensor, probabilities: torch.Tensor) -> None:
-        rows = zip(windows.tolist(), steps.tolist(), is_open.tolist(), probabilities.cpu(), strict=True)
-        for window, step, opened, chances in rows:
-            pending, places = tasks[window].pending, tasks[window].window.mentions
-            for place in _counting(tasks[window].window):
-                if opened[place] and pending.trace is not None:
-                    mention = int(places[place])
-                    titles = pending.options[mention].titles
-                    noted = tuple(zip(titles, chances[place, : len(titles)].tolist(), strict=True))
-                    pending.trace.setdefault(step, {})[mention] = noted
+    def observe(steps: torch.Tensor, is_open: torch.Tensor, probabilities: torch.Tensor) -> None:
+        taken, opened, chances = steps.tolist(), is_open.tolist(), probabilities.cpu()
+        for at, pending, mention in places:
+            if opened[at] and pending.trace is not None:
+                titles = pending.options[mention].titles
+                noted = tuple(zip(titles, chances[at, : len(titles)].tolist(), strict=True))
+                pending.trace.setdefault(taken[at], {})[mention] = noted
 
     return observe
 

@@ -18,16 +18,18 @@ LUKE, so that their folders load.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from typing import Any, Literal, get_args
 
+import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812 - the field's own name for it
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from deixis.attention import Attention as Attend
-from deixis.batching import Batch, PackedBatch
+from deixis.attention import Packed, Segments
+from deixis.batching import Batch, behind
 from deixis.errors import ArtefactError
 from deixis.quantisation import quantise_rows
 from deixis.vocabulary import MASK
@@ -40,7 +42,9 @@ ACTIVATIONS: Mapping[str, Callable[[], nn.Module]] = {
     "gelu_new": partial(nn.GELU, approximate="tanh"),
     "relu": nn.ReLU,
 }
-KeysValues = tuple[Tensor, Tensor]  # each (windows, heads, rows, hidden / heads), or packed (heads, rows, …)
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+KeysValues = tuple[Tensor, Tensor]  # each (heads, rows, hidden / heads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +131,7 @@ class Output(nn.Module):
 
 
 class SelfAttention(nn.Module):
-    """The three projections of attention."""
+    """The three projections of attention: query, key and value."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -135,40 +139,47 @@ class SelfAttention(nn.Module):
         self.key = Linear(size, size)
         self.value = Linear(size, size)
 
+    def forward(self, rows: Tensor, first: int = 0, last: int = 3) -> tuple[Tensor, ...]:
+        """Return some of the three, `first` to before `last`, each (rows, hidden)."""
+        parts = (self.query, self.key, self.value)[first:last]
+        # One wide product is faster than three, and joining the weights costs little beside the rows of training.
+        weight = torch.cat([part.weight for part in parts]).to(rows.dtype)
+        bias = torch.cat([part.bias for part in parts]).to(rows.dtype)
+        return F.linear(rows, weight, bias).chunk(len(parts), -1)
+
 
 class Attention(nn.Module):
     """Rows that see what they are given keys and values of."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()
-        self.self = SelfAttention(config.hidden_size)
+        self.self: nn.Module = SelfAttention(config.hidden_size)  # or the same in other arithmetic
         self.output = Output(config.hidden_size, config)
         self.heads = config.num_attention_heads
         self.dropout = config.dropout
 
-    def split(self, x: Tensor) -> Tensor:
-        """(…, rows, hidden) → (…, heads, rows, hidden / heads)"""
-        return x.view(*x.shape[:-1], self.heads, -1).transpose(-3, -2)
+    def _split(self, parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """(rows, hidden) → (heads, rows, hidden / heads)"""
+        return tuple(part.view(len(part), self.heads, -1).transpose(0, 1) for part in parts)
+
+    def queries(self, rows: Tensor) -> Tensor:
+        """Return what rows look for."""
+        return self._split(self.self(rows, 0, 1))[0]
 
     def keys_values(self, rows: Tensor) -> KeysValues:
         """Return what other rows see of these."""
-        return self.split(self.self.key(rows)), self.split(self.self.value(rows))
+        keys, values = self._split(self.self(rows, 1, 3))
+        return keys, values
 
     def project(self, rows: Tensor) -> tuple[Tensor, KeysValues]:
         """Return the queries of rows, and what other rows see of them."""
-        if rows.dim() == 3:
-            return self.split(self.self.query(rows)), self.keys_values(rows)
-        # Packed rows are many: one wide product is faster than three, and joining the weights costs little beside it.
-        parts = (self.self.query, self.self.key, self.self.value)
-        weight = torch.cat([part.weight for part in parts]).to(rows.dtype)
-        bias = torch.cat([part.bias for part in parts]).to(rows.dtype)
-        query, keys, values = F.linear(rows, weight, bias).chunk(3, -1)
-        return self.split(query), (self.split(keys), self.split(values))
+        query, keys, values = self._split(self.self(rows, 0, 3))
+        return query, (keys, values)
 
-    def forward(self, query: Tensor, seen: KeysValues, attend: Attend) -> Tensor:
-        """Attend from queries to all that `seen` holds: (…, rows, hidden)."""
+    def forward(self, query: Tensor, seen: KeysValues, attend: Packed) -> Tensor:
+        """Attend from queries to all that `seen` holds: (rows, hidden)."""
         dropout = self.dropout if self.training else 0.0
-        return attend(query, *seen, dropout).transpose(-3, -2).flatten(-2)
+        return attend(query, *seen, dropout).transpose(0, 1).flatten(1)
 
 
 class Intermediate(nn.Module):
@@ -193,7 +204,7 @@ class Layer(nn.Module):
         self.intermediate = Intermediate(config)
         self.output = Output(config.intermediate_size, config)
 
-    def forward(self, rows: Tensor, query: Tensor, seen: KeysValues, attend: Attend) -> Tensor:
+    def forward(self, rows: Tensor, query: Tensor, seen: KeysValues, attend: Packed) -> Tensor:
         """Return the next states of rows, given their queries and the keys and values of all they see."""
         return self.finish(self.attention(query, seen, attend), rows)
 
@@ -227,11 +238,9 @@ class WordEmbeddings(nn.Module):
         self.LayerNorm = LayerNorm(config.hidden_size, config.layer_norm_eps)
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, pieces: Tensor, places: Tensor | None = None) -> Tensor:
-        """Embed pieces (windows, pieces), or packed (pieces,) with the place of each in its window."""
-        table = self.position_embeddings.weight
-        positions = table[: pieces.shape[1]] if places is None else F.embedding(places, table)
-        x = self.word_embeddings(pieces) + self.token_type_embeddings.weight[0] + positions
+    def forward(self, pieces: Tensor, places: Tensor) -> Tensor:
+        """Embed pieces (pieces,) at their places in their windows."""
+        x = self.word_embeddings(pieces) + self.token_type_embeddings.weight[0] + self.position_embeddings(places)
         out: Tensor = self.dropout(self.LayerNorm(x))
         return out
 
@@ -290,8 +299,8 @@ class EntityEmbeddings(nn.Module):
         self.LayerNorm = LayerNorm(config.hidden_size, config.layer_norm_eps)
         self.dropout = nn.Dropout(config.dropout)
 
-    def positions(self, batch: Batch | PackedBatch) -> Tensor:
-        """Average E over the pieces of each mention: (windows, mentions, hidden), or packed (mentions, hidden)."""
+    def positions(self, batch: Batch) -> Tensor:
+        """Average E over the pieces of each mention: (mentions, hidden)."""
         place = torch.arange(batch.longest, device=batch.pieces.device)
         inside = (place >= batch.starts.unsqueeze(-1)) & (place < batch.ends.unsqueeze(-1))
         weight = self.position_embeddings.weight[: len(place)]
@@ -299,7 +308,7 @@ class EntityEmbeddings(nn.Module):
         return average / (batch.ends - batch.starts).unsqueeze(-1)
 
     def forward(self, entities: Tensor | None, positions: Tensor) -> Tensor:
-        """Embed rows of B (windows, mentions), MASK among them, at averaged positions; None: all are MASK."""
+        """Embed rows of B (mentions,), MASK among them, at averaged positions; None: all are MASK."""
         token: Tensor = self.mask_embedding
         if entities is not None:
             token = torch.where((entities == MASK).unsqueeze(-1), token, self.entity_embeddings(entities))
@@ -337,25 +346,50 @@ class EntityHead(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class Static:
-    """What of some windows does not depend on their answers, made once by `Network.read`.
+    """What of some windows does not depend on their answers, made once by `Network.read`."""
 
-    Shapes are those of padded windows; packed ones have no first dimension.
-    """
-
-    words: Tensor  # (windows, pieces, hidden): embedded words; empty where the words are in `past`
-    start: Tensor | None  # (windows, mentions, hidden): placeholders' states under the first answer layer
-    positions: Tensor  # (windows, mentions, hidden): averaged position embeddings
+    words: Tensor  # (pieces, hidden): embedded words; empty where the words are in `past`
+    start: Tensor | None  # (mentions, hidden): placeholders' states under the first answer layer
+    positions: Tensor  # (mentions, hidden): averaged position embeddings
     past: tuple[KeysValues, ...]  # of the static rows, for each answer layer
-    attend: Attend  # how answers, behind the words or the static rows, see them and each other
+    attend: Packed  # how answers, behind the words or the static rows, see them and each other
+    counts: tuple[Ints, Ints]  # pieces and mentions of each window
+    queries: Segments  # of the answers whose last states are wanted
+    mentions: Tensor | None = None  # (answers,): which of the batch's mentions have a row; None: all
+    wanted: Tensor | None = None  # (wanted,): the answers whose last states are wanted; None: all
 
-    def select(self, windows: Tensor) -> Static:
-        """Return the part of some windows."""
+    def roomy(self) -> Static:
+        """Return the same with room for the answers beside what they see, for many calls of `answer`."""
+        past = tuple((self.attend.roomy(keys), self.attend.roomy(values)) for keys, values in self.past)
+        return replace(self, past=past, attend=replace(self.attend, first=None) if past else self.attend)
+
+    def among(self, wanted: Bools) -> Static:
+        """Return the part of the windows that have wanted mentions (mentions,); of the last layer, of those alone."""
+        pieces, mentions = self.counts
+        asked = np.bincount(np.repeat(np.arange(len(mentions)), mentions)[wanted], minlength=len(mentions))
+        running = asked > 0  # (windows,)
+        inside = np.repeat(running, mentions)  # (mentions,)
+        device = self.positions.device
+        rows = torch.from_numpy(np.flatnonzero(inside)).to(device, non_blocking=True)
+        words, attend = self.words, self.attend
+        if self.past:  # a window that does not run has no queries; what was seen of it stays where it is
+            queries = Segments.of(np.where(running, mentions, 0)).to(device)
+            attend = replace(attend, queries=queries, behind=attend.behind.index_select(0, rows))
+        else:
+            of_words = torch.from_numpy(np.flatnonzero(np.repeat(running, pieces))).to(device, non_blocking=True)
+            words = words.index_select(0, of_words)
+            attend = behind(pieces[running], mentions[running]).to(device)
+            asked = asked[running]
         return Static(
-            self.words[windows],
-            None if self.start is None else self.start[windows],
-            self.positions[windows],
-            tuple((keys[windows], values[windows]) for keys, values in self.past),
-            self.attend.select(windows),
+            words,
+            None if self.start is None else self.start.index_select(0, rows),
+            self.positions.index_select(0, rows),
+            self.past,
+            attend,
+            self.counts,
+            Segments.of(asked).to(device),
+            rows,
+            torch.from_numpy(np.flatnonzero(wanted[inside])).to(device, non_blocking=True),
         )
 
 
@@ -402,25 +436,29 @@ class Network(nn.Module):
                     layer.finish, dynamic=True, mode="max-autotune-no-cudagraphs" if tuned else None
                 )
 
-    def words(self, batch: Batch | PackedBatch) -> Tensor:
+    def words(self, batch: Batch) -> Tensor:
         """Return the last states of the words of windows without mentions: plain BERT."""
         rows: Tensor = self.embeddings(batch.pieces, batch.places).to(self.precision)
         for layer in self.encoder.layers:
-            rows = layer(rows, *layer.attention.project(rows), batch.together())
+            rows = layer(rows, *layer.attention.project(rows), batch.together)
         return rows
 
-    def read(self, batch: Batch | PackedBatch) -> Static:
+    def read(self, batch: Batch) -> Static:
         """Compute all that does not depend on the answers."""
         words = self.embeddings(batch.pieces, batch.places).to(self.precision)
         positions = self.entity_embeddings.positions(batch)
+        counts = batch.piece_counts, batch.mention_counts
         if self.config.words_see == "answers":
-            return Static(words, None, positions, (), batch.together())
-        return self._read_with_placeholders(batch, words, positions)
+            return Static(words, None, positions, (), batch.together, counts, batch.answers.queries)
+        start, past = self._read_with_placeholders(batch, words, positions)
+        return Static(words[:0], start, positions, past, batch.answers, counts, batch.answers.queries)
 
-    def _read_with_placeholders(self, batch: Batch | PackedBatch, words: Tensor, positions: Tensor) -> Static:
+    def _read_with_placeholders(
+        self, batch: Batch, words: Tensor, positions: Tensor
+    ) -> tuple[Tensor | None, tuple[KeysValues, ...]]:
         self.static_passes += 1
         placeholders = self._entities(None, positions)
-        attend = batch.together()
+        attend = batch.together
         rows = attend.join(words, placeholders)
         layers = self.encoder.layers
         first = len(layers) - (self.config.answer_layers or len(layers))
@@ -435,35 +473,46 @@ class Network(nn.Module):
             if index >= first:
                 past.append(seen)
             rows = layer(rows, query, seen, attend)
-        return Static(words[..., :0, :], start, positions, tuple(past), batch.answers())
+        return start, tuple(past)
 
     def answer(self, static: Static, entities: Tensor) -> Tensor:
-        """Return h_e of every answer row (windows, mentions, hidden), given the entity or MASK each row holds."""
-        answers = self._entities(entities, static.positions)
+        """Return h_e of the wanted answers (wanted, hidden), given the entity or MASK of every mention (mentions,)."""
+        held = entities if static.mentions is None else entities.index_select(0, static.mentions)
+        answers = self._entities(held, static.positions)
         if static.start is not None:
             answers = answers + static.start
         attend = static.attend
         rows = attend.join(static.words, answers)
-        layers = self.encoder.layers
-        top = len(static.past) or len(layers)
-        for index, layer in enumerate(layers[-top:]):
+        layers = self.encoder.layers[-(len(static.past) or self.config.num_hidden_layers) :]
+        for index, layer in enumerate(layers[:-1]):
             query, seen = layer.attention.project(rows)
-            if static.past:
-                keys, values = static.past[index]
-                seen = attend.join(keys, seen[0]), attend.join(values, seen[1])
-            rows = layer(rows, query, seen, attend)
-        return attend.second(rows, static.words)
+            rows = layer(rows, query, self._seen(static, index, seen), attend)
+        # In the last layer nobody sees a row any more but through its keys and values.
+        last = layers[-1]
+        seen = self._seen(static, -1, last.attention.keys_values(rows))
+        rows = attend.second(rows, static.words)
+        rows = rows if static.wanted is None else rows.index_select(0, static.wanted)
+        out: Tensor = last(rows, last.attention.queries(rows), seen, replace(attend, queries=static.queries))
+        return out
+
+    def _seen(self, static: Static, index: int, own: KeysValues) -> KeysValues:
+        """Return the keys and values of what answers see in a layer: the static rows and each other."""
+        if not static.past:
+            return own
+        keys, values = static.past[index]
+        return static.attend.join(keys, own[0]), static.attend.join(values, own[1])
 
     def _entities(self, entities: Tensor | None, positions: Tensor) -> Tensor:
         embedded: Tensor = self.entity_embeddings(entities, positions)
         return embedded.to(self.precision)
 
     def candidate_rows(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Gather B* and b*_o of candidates (…, candidates): once for all steps."""
+        """Gather B* and b*_o of candidates (…): once for all steps."""
         return self.entity_embeddings.entity_embeddings(rows), self.entity_predictions.bias[rows]
 
-    def score(self, hidden: Tensor, candidates: tuple[Tensor, Tensor]) -> Tensor:
-        """Return B*·m_e + b*_o (equation 3) for every candidate."""
+    def score(self, hidden: Tensor, candidates: tuple[Tensor, Tensor], mention: Tensor) -> Tensor:
+        """Return B*·m_e + b*_o (equation 3) of candidates (candidates,), each of one mention: a row of h_e."""
         weight, bias = candidates
-        logits: Tensor = (weight @ self.entity_predictions(hidden.float()).unsqueeze(-1)).squeeze(-1) + bias
+        states = self.entity_predictions(hidden.float()).index_select(0, mention)
+        logits: Tensor = torch.linalg.vecdot(weight, states) + bias
         return logits

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deixis.batching import PackedBatch, pack
+from deixis.batching import Batch, pack
 from deixis.errors import InputError
 from deixis.training.data import TrainingData
 from deixis.training.masking import choose_masked
@@ -31,7 +31,7 @@ Bools = NDArray[np.bool_]
 class Pass:
     """What one process reads at once: packed windows, what their answers hold, and what is to be predicted."""
 
-    batch: PackedBatch
+    batch: Batch
     entities: Tensor  # (mentions,) rows of B, MASK where masked
     targets: Tensor  # (targets,) which answers are predicted
     labels: Tensor  # (targets,) their rows of B
