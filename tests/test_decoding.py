@@ -161,7 +161,7 @@ def test_finished_windows_leave_the_batch(monkeypatch: pytest.MonkeyPatch) -> No
     plain = Network.answer
 
     def counted(self: Network, static: Static, entities: torch.Tensor) -> torch.Tensor:
-        widths.append(np.count_nonzero(np.diff(static.queries.bounds)))  # windows
+        widths.append(int(np.count_nonzero(np.diff(static.queries.bounds))))  # windows
         return plain(self, static, entities)
 
     monkeypatch.setattr(Network, "answer", counted)
