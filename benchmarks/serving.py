@@ -1,10 +1,11 @@
 """The server under load: throughput against `disambiguate_many`, latency, twice the load, and recovery.
 
-python benchmarks/serving.py MODEL DOCUMENTS
+python benchmarks/serving.py MODEL --data BENCHMARKS --set aida-a --set msnbc
 python benchmarks/serving.py --random BERT
 
-MODEL is a model folder and DOCUMENTS document JSONL with candidates. --random makes both: a network from a BERT folder
-with random entity rows, and generated documents. Everything stays on loopback; every part is bounded in time.
+The documents are those of benchmarks, or of document JSONL that --set names: texts and mentions, and candidates where
+the file has them, else the model's store is asked. --random makes a model and documents: a network from a BERT folder
+with random entity rows, and generated texts. Everything stays on loopback; every part is bounded in time.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from statistics import median, quantiles
 
@@ -30,12 +32,13 @@ import httpx
 import torch
 
 from deixis.checkpoints import ModelFolder, network_from_bert
+from deixis.datasets import open_dataset
 from deixis.documents import Candidate, Document, Mention
 from deixis.encoding import Tokenizer
 from deixis.inference import Disambiguator
 from deixis.vocabulary import Vocabulary
 
-PATIENCE = 1.0  # seconds a refused client waits at most, so that the overload lasts
+PATIENCE = 1.0  # seconds a refused client waits, less than Retry-After asks for, so that the overload lasts
 WORDS = ("the", "team", "played", "in", "a", "city", "with", "players", "and", "won", "game", "after", "war", "river")
 
 
@@ -62,8 +65,16 @@ class Load:
         )
 
 
-def make_world(bert: Path, folder: Path, count: int) -> tuple[Path, Path]:
-    """Write a model folder with random entity rows and `count` documents of 40 to 250 words."""
+def read_documents(data: Path, sets: list[str], count: int) -> list[Document]:
+    """Return documents of the sets, spread evenly, without their golds."""
+    found = [document for name in sets for document in open_dataset(data, name).documents if document.mentions]
+    share = len(found) // min(count, len(found))
+    bare = (replace(d, mentions=tuple(replace(m, entity=None, extra={}) for m in d.mentions)) for d in found[::share])
+    return list(islice(bare, count))
+
+
+def make_world(bert: Path, folder: Path, count: int) -> tuple[Path, list[Document]]:
+    """Write a model folder with random entity rows, and make documents of 40 to 250 words."""
     entities = 5000
     network = network_from_bert(
         bert, entities + 3, torch.Generator().manual_seed(0), words_see="placeholders", answer_layers=2
@@ -71,9 +82,7 @@ def make_world(bert: Path, folder: Path, count: int) -> tuple[Path, Path]:
     vocabulary = Vocabulary.of(f"Entity {number}" for number in range(entities))
     ModelFolder(network, Tokenizer.load(bert), vocabulary).save(folder / "model")
     dice = random.Random(0)
-    documents = [make_document(dice, entities) for _ in range(count)]
-    (folder / "documents.jsonl").write_bytes(b"".join(document.to_json() + b"\n" for document in documents))
-    return folder / "model", folder / "documents.jsonl"
+    return folder / "model", [make_document(dice, entities) for _ in range(count)]
 
 
 def make_document(dice: random.Random, entities: int) -> Document:
@@ -121,19 +130,18 @@ async def load(url: str, bodies: list[bytes], clients: int, seconds: float) -> L
                     if answer.status_code == 200:
                         seen.latencies.append(time.perf_counter() - begin)
                         break
-                    hint = answer.headers.get("retry-after", "none")
+                    hint = answer.headers.get("retry-after", "no Retry-After")
                     seen.hints[hint] += 1
-                    await asyncio.sleep(min(PATIENCE, float(hint)) if hint != "none" else PATIENCE)
+                    await asyncio.sleep(PATIENCE)
 
         await asyncio.gather(*(client() for _ in range(clients)))
     seen.seconds = time.perf_counter() - start
     return seen
 
 
-def measure(model: Path, path: Path, clients: int, rounds: int, seconds: float) -> None:
+def measure(model: Path, documents: list[Document], clients: int, rounds: int, seconds: float) -> None:
     """Alternate the library and the server on the same documents, then double the load, then halve it."""
-    lines = path.read_bytes().splitlines()
-    documents = [Document.from_json(line) for line in lines]
+    lines = [document.to_json() for document in documents]
     nlp = Disambiguator.load(model)
     list(nlp.disambiguate_many(documents[:8]))
     mentions = sum(len(document.mentions) for document in documents)
@@ -157,8 +165,12 @@ def measure(model: Path, path: Path, clients: int, rounds: int, seconds: float) 
                 f"         CPU: {1000 * cost / len(lines):.0f} ms a document; the server's {costs[-1]:.2f} times that"
             )
         print(f"server / disambiguate_many, median of {rounds}: {median(shares):.0%}; CPU {median(costs):.2f} times")
-        print(f"{2 * clients} clients: {asyncio.run(load(url, 2 * lines, 2 * clients, seconds)).line()}")
-        print(f"{clients} clients again: {asyncio.run(load(url, lines, clients, seconds)).line()}")
+        twice = asyncio.run(load(url, 2 * lines, 2 * clients, seconds))
+        print(f"{2 * clients} clients: {twice.line()}")
+        again = asyncio.run(load(url, lines, clients, seconds))
+        print(f"{clients} clients again: {again.line()}")
+        odd = {*twice.statuses} - {200, 503} | {*again.statuses} - {200} | ({"no Retry-After"} & {*twice.hints})
+        print(f"answers that should not be: {', '.join(map(str, odd)) or 'none'}")
         for name in ("queue_seconds", "inference_seconds", "batch_documents"):
             total, count = (figure(url, f"deixis_{name}_{part}") for part in ("sum", "count"))
             print(f"/metrics: deixis_{name} mean {total / count:.2f} over {count:.0f}")
@@ -175,9 +187,10 @@ def main() -> None:
     """Parse, make what is missing, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path, nargs="?")
-    parser.add_argument("documents", type=Path, nargs="?")
+    parser.add_argument("--data", type=Path, default=Path(), help="the folder with the benchmarks")
+    parser.add_argument("--set", dest="sets", action="append", metavar="SET", help="a set, or document JSONL; several")
     parser.add_argument("--random", type=Path, metavar="BERT", help="a BERT folder to make a model and documents from")
-    parser.add_argument("--count", type=int, default=128, help="documents to make")
+    parser.add_argument("--count", type=int, default=128, help="documents: spread over the sets, or made")
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=60.0, help="the most a part may take")
@@ -185,10 +198,12 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the server is stopped too
     with tempfile.TemporaryDirectory() as folder:
         if given.random is not None:
-            given.model, given.documents = make_world(given.random, Path(folder), given.count)
-        elif given.documents is None:
-            parser.error("give a model folder and documents, or --random BERT")
-        measure(given.model, given.documents, given.clients, given.rounds, given.seconds)
+            model, documents = make_world(given.random, Path(folder), given.count)
+        elif given.model is None:
+            parser.error("give a model folder, or --random BERT")
+        else:
+            model, documents = given.model, read_documents(given.data, given.sets or ["aida-a"], given.count)
+        measure(model, documents, given.clients, given.rounds, given.seconds)
 
 
 if __name__ == "__main__":

@@ -44,6 +44,7 @@ __all__ = [
     "network_from_bert",
     "packaged_model",
     "quantise_folder",
+    "relink",
 ]
 
 Precision = Literal["fp32", "fp16", "int8"]
@@ -74,10 +75,11 @@ def check_precision(name: str) -> Precision:
 
 @dataclass(frozen=True, slots=True)
 class Linking:
-    """How a model links plain texts; both are chosen on held-out data."""
+    """How a model links plain texts; chosen on held-out data by `deixis calibrate`."""
 
     names: float | None = None  # the least link probability of a mention; None: detection.py's own
     answers: float = 0.0  # the least probability of an answer; under it a mention is left unresolved
+    prior: float = 0.0  # the weight of log p(e|m) in the scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ class ModelFolder:
     Examples:
         >>> parts = ModelFolder.load(Path("velm/model"))
         >>> parts.network.config.words_see, parts.linking
-        ('placeholders', Linking(names=None, answers=0.0))
+        ('placeholders', Linking(names=None, answers=0.0, prior=0.0))
         >>> manifest = parts.save(Path("small"), table="int8", candidates=Path("velm/store"))
         >>> sorted(manifest.files)[-1]
         'vocabulary.jsonl'
@@ -206,6 +208,24 @@ def quantise_folder(
             folder = Path(scratch) / CANDIDATES
             cut_store(store, model.vocabulary, folder, redirects=redirects)
         return model.save(target, table=table, encoder=encoder, candidates=folder, parents=parents)
+
+
+def relink(source: Path, target: Path, linking: Linking, chosen: Mapping[str, Any]) -> Manifest:
+    """Copy a model folder, to link plain texts otherwise; `chosen` tells the manifest on what that was decided."""
+    manifest = Manifest.load(source / MANIFEST, "model")
+    manifest.verify(source)
+    with folder_aside(target) as aside:
+        for name in manifest.files:
+            (aside / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source / name, aside / name)
+        (aside / LINKING).write_text(json.dumps(asdict(linking)) + "\n")
+        manifest = replace(
+            manifest,
+            parameters={**manifest.parameters, "linking": dict(chosen)},
+            files={**manifest.files, LINKING: digest_file(aside / LINKING)},
+        )
+        manifest.save(aside / MANIFEST)
+    return manifest
 
 
 def _linking(path: Path) -> Linking:

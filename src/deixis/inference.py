@@ -42,7 +42,7 @@ class Settings:
     probability of an answer: under it a mention is left unresolved with a reason. The paper answers always (None);
     `link` takes the model's own threshold where none is given. Answers under it still are what later steps see.
     `prior` is no part of the paper: the score is B*·m_e + b*_o + prior · log p(e|m). A candidate given without its
-    prior has that of the model's store for the mention.
+    prior has that of the model's store for the mention. None is 0, and in `link` the model's own weight.
 
     Examples:
         >>> settings = Settings(order="natural", top=10)
@@ -61,7 +61,7 @@ class Settings:
     threshold: float | None = None  # under this probability: none of these
     carry: bool = False  # what one window of a long document decides, its next ones that have the mention are given
     trace: bool = False  # keep every step's probabilities in `Resolutions.trace`
-    prior: float = 0.0  # times log p(e|m) is added to every candidate's score
+    prior: float | None = None  # times log p(e|m) is added to every candidate's score
 
     def __post_init__(self) -> None:
         check_order(self.order, self.commit)
@@ -74,7 +74,7 @@ class Settings:
                 raise InputError(f"{name} is {value!r}; expected one of {', '.join(allowed)}")
         if self.top is not None and self.top < 1:
             raise InputError(f"top is {self.top}; expected at least 1")
-        if not 0 <= self.prior < math.inf:
+        if self.prior is not None and not 0 <= self.prior < math.inf:
             raise InputError(f"prior is {self.prior}; expected a weight of 0 (the paper) or more")
         if self.threshold is not None and not 0 <= self.threshold <= 1:
             raise InputError(f"threshold is {self.threshold}; expected a probability, or None to answer always")
@@ -132,6 +132,7 @@ class Disambiguator:
     candidates: CandidateSource | None = None
     detector: Detector | None = None  # finds the mentions of plain texts
     threshold: float = 0.0  # the least probability of an answer in `link`
+    prior: float = 0.0  # the weight of log p(e|m) in `link`
     batch_rows: int = 8192  # padded rows of a batch: bounds memory
     group: int = 256  # windows sorted by length together
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
@@ -155,6 +156,7 @@ class Disambiguator:
             parts.store,
             None if parts.store is None else NameDetector(parts.store, _least(parts.linking)),
             parts.linking.answers,
+            parts.linking.prior,
             device=torch.device(device),
         )
 
@@ -189,10 +191,21 @@ class Disambiguator:
             >>> [linked[1].entity for linked in nlp.link_many(texts)]
             ['Ada Marlow (rower)', 'Ada Marlow (chess player)']
         """
-        settings = replace(settings or Settings(), **changes)
-        if settings.threshold is None:
-            settings = replace(settings, threshold=self.threshold)
+        settings = self.for_texts(replace(settings or Settings(), **changes))
         return self.disambiguate_many(map(self.find, texts), settings)
+
+    def for_texts(self, settings: Settings) -> Settings:
+        """Return settings for plain texts: with the model's own threshold and prior where none is given.
+
+        Examples:
+            >>> Disambiguator.load("velm/model").for_texts(Settings(threshold=0.5)).threshold
+            0.5
+        """
+        return replace(
+            settings,
+            threshold=self.threshold if settings.threshold is None else settings.threshold,
+            prior=self.prior if settings.prior is None else settings.prior,
+        )
 
     def find(self, text: str | Document) -> Document:
         """Return the text with the mentions that the detector finds; a document with mentions as it is.

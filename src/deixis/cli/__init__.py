@@ -8,6 +8,7 @@ import sys
 import typer
 
 from deixis.cli.articles import articles
+from deixis.cli.calibrate import calibrate
 from deixis.cli.candidates import candidates
 from deixis.cli.convert_luke import convert_luke
 from deixis.cli.disambiguate import disambiguate
@@ -49,6 +50,7 @@ app.add_typer(candidates, name="candidates")
 app.command()(windows)
 app.command()(convert_luke)
 app.command()(evaluate)
+app.command()(calibrate)
 app.command()(pretrain)
 app.command()(finetune)
 app.command()(quantise)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-if TYPE_CHECKING:
-    from rich.console import Console
+from deixis.cli.terminal import console, print_table
 
+if TYPE_CHECKING:
     from deixis.candidates import CandidateSource
     from deixis.detection import Detector
     from deixis.documents import Resolutions
@@ -143,7 +143,7 @@ def evaluate(
         data=data,
         pairs=pairs,
         orders=tuple(order or ("local", "natural", "confidence")),
-        priors=tuple(prior or (0.0,)),
+        priors=tuple(prior or (nlp.prior if end_to_end and nlp is not None else 0.0,)),
         settings=_settings(windows, commit, unknown, released) if folder is not None else {},
         stores={} if end_to_end else _stores(given, nlp, top or 30),
         top=top or 30,
@@ -259,10 +259,8 @@ def _print_end_to_end(nlp: Disambiguator | None, plan: Plan, spacy: str | None, 
                 )
     if json:
         print(orjson.dumps([result.to_record() for result in results], option=orjson.OPT_INDENT_2).decode())
-    elif markdown:
-        print(linking_table(results).to_markdown())
     else:
-        _console().print(linking_table(results).to_rich())
+        print_table(linking_table(results), markdown=markdown)
 
 
 def _watch(label: str, total: int, results: Iterator[Resolutions]) -> Iterable[Resolutions]:
@@ -271,32 +269,25 @@ def _watch(label: str, total: int, results: Iterator[Resolutions]) -> Iterable[R
     return track(results, label, total)
 
 
-def _console() -> Console:
-    from rich.console import Console
-
-    # A file or a pipe has no width: do not wrap the tables.
-    return Console(highlight=False) if Console().is_terminal else Console(highlight=False, width=200)
-
-
 def _print_terminal(
     outcome: Outcome, analyses: list[Analysis], shown: list[tuple[str, Resolutions]], *, paper: bool
 ) -> None:
     from deixis.evaluation.reporting import main_tables, reasons
     from deixis.rendering import sequence_text
 
-    console = _console()
+    shell = console()
     for table in main_tables(outcome, paper=paper):
-        console.print(table.to_rich())
+        shell.print(table.to_rich())
     for line in reasons(outcome):
-        console.print(line, markup=False)
+        shell.print(line, markup=False)
     for analysis in analyses:
         for table in analysis.tables():
-            console.print(table.to_rich())
+            shell.print(table.to_rich())
         for heading, diagram in analysis.diagrams():
-            console.print(f"\n{heading}\n{diagram}", markup=False)
+            shell.print(f"\n{heading}\n{diagram}", markup=False)
     for heading, resolutions in shown:
-        console.print(f"\n{heading}\n", markup=False, style="bold")
-        console.print(sequence_text(resolutions), soft_wrap=True)
+        shell.print(f"\n{heading}\n", markup=False, style="bold")
+        shell.print(sequence_text(resolutions), soft_wrap=True)
 
 
 def _print_markdown(outcome: Outcome, analyses: list[Analysis], *, paper: bool) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from deixis.cli.progress import track
+from deixis.cli.terminal import console
 from deixis.cli.writing import writing
 from deixis.errors import InputError
 
@@ -36,7 +37,11 @@ def link(
     names: float | None = typer.Option(
         None, min=0, max=1, help="The least link probability of a name that is taken as a mention; as above."
     ),
-    prior: float = typer.Option(0.0, min=0, help="Add this weight times log p(e|m) to the scores; 0 is the paper."),
+    prior: float | None = typer.Option(
+        None,
+        min=0,
+        help="Add this weight times log p(e|m) to the scores; the model's own if not given, 0 is the paper.",
+    ),
     device: str = typer.Option("cpu", help="Where the network runs, e.g. cpu or cuda."),
 ) -> None:
     """Find the names of a text and decide which entity each means.
@@ -144,12 +149,8 @@ def _page(results: Iterable[Resolutions]) -> str:
 
 
 def _show(results: Iterable[Resolutions]) -> None:
-    from rich.console import Console
-
     from deixis.rendering import linked_text
 
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=160)  # a file or a pipe has no width: do not cut links
+    shell = console(width=160)
     for result in results:
-        console.print(linked_text(result))
+        shell.print(linked_text(result))

@@ -17,7 +17,7 @@ from deixis.documents import Document, Mention, Resolutions
 from deixis.evaluation.judging import NO_REDIRECTS
 from deixis.rendering import Table
 
-__all__ = ["Answers", "EndToEnd", "link_set", "linking_table"]
+__all__ = ["Answers", "EndToEnd", "count_answers", "link_set", "link_texts", "linking_table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,11 @@ class EndToEnd:
         return self.right / max(1, self.golds)
 
     @property
+    def coverage(self) -> float:
+        """The share of found mentions that are answered."""
+        return self.answers / max(1, self.found)
+
+    @property
     def f1(self) -> float:
         """The harmonic mean of both."""
         return 2 * self.right / max(1, self.answers + self.golds)
@@ -60,6 +65,7 @@ class EndToEnd:
             "precision": self.precision,
             "recall": self.recall,
             "f1": self.f1,
+            "coverage": self.coverage,
         }
 
 
@@ -73,6 +79,9 @@ class Answers(Protocol):
         ...
 
 
+Watch = Callable[[Iterator[Resolutions]], Iterable[Resolutions]]  # shows how far it is
+
+
 def link_set(
     nlp: Answers,
     dataset: Dataset,
@@ -80,15 +89,33 @@ def link_set(
     label: str,
     *,
     redirects: Mapping[str, str] = NO_REDIRECTS,
-    watch: Callable[[Iterator[Resolutions]], Iterable[Resolutions]] = iter,
+    watch: Watch = iter,
     **settings: Any,
 ) -> EndToEnd:
     """Link the texts of a set, with mentions found by a detector or with the gold ones, and judge the answers."""
-    texts = (_document(document, detector) for document in dataset.documents)
+    answered = link_texts(nlp, dataset, detector, watch=watch, **{"threshold": nlp.threshold, **settings})
+    return count_answers(dataset, answered, label, redirects=redirects)
+
+
+def link_texts(
+    nlp: Answers, dataset: Dataset, detector: Detector | Literal["gold"], *, watch: Watch = iter, **settings: Any
+) -> Iterable[Resolutions]:
+    """Link the texts of a set, in their order."""
+    return watch(nlp.disambiguate_many((_document(each, detector) for each in dataset.documents), **settings))
+
+
+def count_answers(
+    dataset: Dataset,
+    answered: Iterable[Resolutions],
+    label: str,
+    *,
+    threshold: float = 0.0,
+    redirects: Mapping[str, str] = NO_REDIRECTS,
+) -> EndToEnd:
+    """Judge the answers to the texts of a set; one under the threshold is none."""
     total = EndToEnd(dataset.name, label)
-    answered = watch(nlp.disambiguate_many(texts, **{"threshold": nlp.threshold, **settings}))
     for document, resolutions in zip(dataset.documents, answered, strict=True):
-        total = _added(total, document, resolutions, redirects)
+        total = _added(total, document, resolutions, threshold, redirects)
     return total
 
 
@@ -101,9 +128,15 @@ def _document(document: Document, detector: Detector | Literal["gold"]) -> Docum
     return replace(document, mentions=tuple(Mention(*span) for span in spans))
 
 
-def _added(total: EndToEnd, document: Document, resolutions: Resolutions, redirects: Mapping[str, str]) -> EndToEnd:
+def _added(
+    total: EndToEnd, document: Document, resolutions: Resolutions, threshold: float, redirects: Mapping[str, str]
+) -> EndToEnd:
     golds = {(m.start, m.end): redirects.get(m.entity, m.entity) for m in document.mentions if m.entity is not None}
-    answers = {(r.start, r.end): redirects.get(r.entity, r.entity) for r in resolutions if r.entity is not None}
+    answers = {
+        (r.start, r.end): redirects.get(r.entity, r.entity)
+        for r in resolutions
+        if r.entity is not None and r.probability >= threshold
+    }
     return replace(
         total,
         golds=total.golds + len(golds),

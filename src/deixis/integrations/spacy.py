@@ -9,7 +9,6 @@ The entry point `spacy_factories` in pyproject.toml makes the pipe known by its 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -92,13 +91,10 @@ class DeixisPipe:
         if config["mentions"] not in ("auto", "ents", "deixis"):
             raise InputError(f"mentions is {config['mentions']!r}; expected auto, ents or deixis")
         self.config = dict(config)
-        self._settings = Settings(order=config["order"])
+        settings = Settings(order=config["order"], threshold=config["threshold"])
         self._left_out = frozenset(config["left_out"])
         self.disambiguator = Disambiguator.load(config["model"] or None, config["device"])
-        threshold = config["threshold"]
-        self._settings = replace(
-            self._settings, threshold=self.disambiguator.threshold if threshold is None else threshold
-        )
+        self._settings = self.disambiguator.for_texts(settings)
 
     def __call__(self, doc: Doc) -> Doc:
         """Resolve the mentions of one document."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -71,9 +70,7 @@ class Service:
         if count > limit:
             traced = " with a trace" if settings.trace else ""
             raise Unusable(f"text has {count:,} mentions; this server takes at most {limit:,} a request{traced}")
-        if settings.threshold is None:
-            settings = replace(settings, threshold=self.nlp.threshold)
-        return await self.resolve(found, settings)
+        return await self.resolve(found, self.nlp.for_texts(settings))
 
     def lookup(self, surface: str) -> Sequence[Candidate]:
         """Return the candidates of a surface."""

@@ -95,7 +95,7 @@ def _settings(given: dict[str, Any]) -> Settings:
         "unknown": (str, "skip, shared or zero"),
         "top": ((int, type(None)), "a number or null"),
         "threshold": ((int, float, type(None)), "a probability or null"),
-        "prior": ((int, float), "a weight"),
+        "prior": ((int, float, type(None)), "a weight or null"),
         "trace": (bool, "true or false"),
     }
     for name, value in given.items():

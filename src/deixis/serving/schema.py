@@ -35,10 +35,10 @@ SETTINGS: Schema = {
         "description": "leave a mention unresolved under this probability; null: never, and in /link as the model says",
     },
     "prior": {
-        "type": "number",
+        "type": ["number", "null"],
         "minimum": 0,
-        "default": 0,
-        "description": "times log p(e|m) is added to every score; 0 is the paper",
+        "default": None,
+        "description": "times log p(e|m) is added to every score; null: 0 (the paper), and in /link as the model says",
     },
     "trace": {"type": "boolean", "default": False, "description": "answer with the probabilities of every step"},
 }
