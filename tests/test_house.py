@@ -92,6 +92,13 @@ def test_torch_enters_only_where_it_may() -> None:
                 assert not any(name.split(".")[0] == "torch" for name in imports(tree)), room
 
 
+def test_clusters_are_the_integrations_business() -> None:
+    for room, trees in rooms().items():
+        if room != "integrations":
+            for tree in trees:
+                assert not {name.split(".")[0] for name in imports(tree)} & {"ray", "pyarrow"}, room
+
+
 def test_no_pickle_anywhere() -> None:
     for room, trees in rooms().items():
         for tree in trees:

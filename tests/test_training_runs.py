@@ -135,6 +135,55 @@ def test_two_processes_are_one(world: Path, tmp_path: Path) -> None:
     assert list(two.values()) == pytest.approx(list(one.values()), abs=2e-5)
 
 
+def host(given: list[str], port: int) -> subprocess.Popen[bytes]:
+    """Start what docs/scale.md runs on one of two hosts, here both on this machine."""
+    meeting = ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{port}", "--rdzv-id", "run"]
+    launch = ["--nnodes", "2", "--nproc-per-node", "1", *meeting, "--local-addr", "127.0.0.1", "--max-restarts", "3"]
+    path = os.pathsep.join(part for part in sys.path if part)
+    variables = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+    command = [sys.executable, "-m", "torch.distributed.run", *launch, "-m", "deixis.training", *given]
+    return subprocess.Popen(command, env=variables, stderr=subprocess.DEVNULL)
+
+
+def lose(process: subprocess.Popen[bytes]) -> None:
+    """End a host as a power cut would: torchrun and what it started."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    for one in (process.pid, *map(int, children)):
+        os.kill(one, signal.SIGKILL)
+    process.wait()
+
+
+def test_a_lost_host_comes_back(world: Path, tmp_path: Path) -> None:
+    torch.set_num_threads(1)
+    alone, both = tmp_path / "alone", tmp_path / "both"
+    settings = ["dropout=0", "epochs=15"]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    first = host(arguments(world, both, *settings), port)
+    time.sleep(1)  # the first to come keeps the meeting place
+    second = host(arguments(world, both, *settings), port)
+    try:
+        while len(losses(both)) < 12:
+            assert first.poll() is None and second.poll() is None
+            time.sleep(0.01)
+        lose(second)
+        before = losses(both)
+        assert 12 <= len(before) < 90
+        second = host(arguments(world, both, *settings), port)
+        assert main(arguments(world, alone, *settings)) == 0
+        assert (first.wait(timeout=120), second.wait(timeout=120)) == (0, 0)
+    finally:
+        for process in (first, second):
+            if process.poll() is None:
+                lose(process)
+    one, two = losses(alone), losses(both)
+    assert one.keys() == two.keys()
+    assert list(two.values()) == pytest.approx(list(one.values()), abs=2e-4)
+    told = (tmp_path / "both.run" / "metrics.jsonl").read_text().splitlines()
+    assert len(told) < 90 + 6  # not from the start: from a checkpoint, at most four steps before
+
+
 def test_a_full_disk_leaves_the_checkpoint_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = Recipe(batch=8, epochs=1, dropout=0.0)
     saving = Saving(tmp_path / "checkpoints", every=1)

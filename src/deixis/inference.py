@@ -141,20 +141,25 @@ class Disambiguator:
         self.network.to(self.device).eval()
 
     @classmethod
-    def load(cls, folder: str | Path | None = None, device: str | torch.device = "cpu") -> Disambiguator:
+    def load(
+        cls, folder: str | Path | None = None, device: str | torch.device = "cpu", *, names: float | None = None
+    ) -> Disambiguator:
         """Open a model folder; without one, the model that deixis comes with.
+
+        `names` is the least link probability of a name that is taken as a mention; the model's own if not given.
 
         Examples:
             >>> len(Disambiguator.load("velm/model").vocabulary) > 20
             True
         """
         parts = ModelFolder.load(packaged_model() if folder is None else Path(folder))
+        least = _least(parts.linking) if names is None else names
         return cls(
             parts.network,
             parts.tokenizer,
             parts.vocabulary,
             parts.store,
-            None if parts.store is None else NameDetector(parts.store, _least(parts.linking)),
+            None if parts.store is None else NameDetector(parts.store, least),
             parts.linking.answers,
             parts.linking.prior,
             device=torch.device(device),

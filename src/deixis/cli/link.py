@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from deixis.cli.clusters import HELP, address_of
 from deixis.cli.progress import track
 from deixis.cli.terminal import console
 from deixis.cli.writing import writing
@@ -43,6 +44,9 @@ def link(
         help="Add this weight times log p(e|m) to the scores; the model's own if not given, 0 is the paper.",
     ),
     device: str = typer.Option("cpu", help="Where the network runs, e.g. cpu or cuda."),
+    ray: bool = typer.Option(False, "--ray", help=HELP),
+    workers: int | None = typer.Option(None, min=1, help="With --ray: models at work; by default one a CPU or GPU."),
+    block: float = typer.Option(8, min=0.01, help="With --ray: MB of JSONL a worker takes at once."),
 ) -> None:
     """Find the names of a text and decide which entity each means.
 
@@ -54,20 +58,25 @@ def link(
         deixis link "Messi won the World Cup."
 
         deixis link notes/*.txt --model model -o linked.jsonl
-    """
-    from dataclasses import replace
 
-    from deixis.detection import NameDetector
+        deixis link --ray head:6379 crawl/ --model model -o linked/
+
+    With --ray, document JSONL and Parquet are linked block by block into a folder. Lines that are no document are kept
+    with the reason. If it is interrupted, the same command goes on with the blocks that are not done.
+    """
     from deixis.inference import Disambiguator, Settings
 
     if json and html:
         raise typer.BadParameter("--json and --html exclude each other")
+    if ray and (html or output is None):
+        raise typer.BadParameter("--ray writes JSONL and Parquet into a folder; give it with -o, and no --html")
     settings = Settings(order=order, threshold=threshold, prior=prior)  # type: ignore[arg-type]  # checked by Settings
+    if ray and output is not None:
+        _over_ray(inputs or [], output, model, workers, block, {"device": device, "settings": settings, "names": names})
+        return
     paths = _paths(inputs or [])
     documents = _texts(inputs or []) if paths is None else _files(paths)
-    nlp = Disambiguator.load(model, device)
-    if names is not None and isinstance(nlp.detector, NameDetector):
-        nlp.detector = replace(nlp.detector, threshold=names)
+    nlp = Disambiguator.load(model, device, names=names)
     results = nlp.link_many(documents, settings)
     many = paths is not None and (len(paths) > 1 or any(map(_is_jsonl, paths)))
     if not (many or json or html or output):
@@ -80,6 +89,24 @@ def link(
             file.write(_page(watched).encode())
         else:
             file.writelines(result.to_json() + b"\n" for result in watched)
+
+
+def _over_ray(
+    inputs: list[str], output: Path, model: Path | None, workers: int | None, block: float, options: dict[str, Any]
+) -> None:
+    import time
+
+    from deixis.integrations.ray import cluster, link_files
+
+    address, rest = address_of(inputs)
+    with cluster(address):
+        begun = time.monotonic()
+        size = int(block * (1 << 20))
+        counts = link_files([Path(given) for given in rest], output, model, workers=workers, size=size, **options)
+        seconds = time.monotonic() - begun
+    for what, count in counts.items():
+        typer.echo(f"{count:>12,}  {what}")
+    typer.echo(f"written: {output}, {counts.get('documents', 0) / seconds:,.1f} documents/s")
 
 
 def _paths(inputs: list[str]) -> list[Path] | None:

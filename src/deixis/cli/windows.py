@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from deixis.cli.clusters import HELP, spreading
+
 __all__ = ["windows"]
 
 
@@ -37,6 +39,7 @@ def windows(
     held_out: Annotated[float, typer.Option(help="The fraction of articles kept out of training.")] = 0.01,
     seed: Annotated[int, typer.Option(help="Decides, with its title, whether an article is held out.")] = 0,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one a core.")] = None,
+    ray: Annotated[bool, typer.Option("--ray", help=HELP)] = False,
 ) -> None:
     """Tokenise articles and pack them into windows that training maps into memory.
 
@@ -51,26 +54,28 @@ def windows(
     from deixis.wikipedia.packing import PackingConfig
     from deixis.wikipedia.shards import build_windows
 
-    manifest = build_windows(
-        articles,
-        vocabulary,
-        tokenizer,
-        output,
-        PackingConfig(
-            max_pieces=max_pieces,
-            candidates=candidates,
-            held_out=held_out,
-            seed=seed,
-            own_name=own_name,
-            repeats=repeats,
-        ),
-        descriptions=descriptions or [],
-        redirects=gather_redirects(articles, redirects or []),
-        store=store,
-        workers=workers or len(os.sched_getaffinity(0)),
-        report=lambda sentence: typer.echo(f"deixis: {sentence}", err=True),
-        progress=lambda parts: track(parts, "windows"),
-    )
+    with spreading(ray, articles, workers) as (spread, paths, over):
+        manifest = build_windows(
+            paths,
+            vocabulary,
+            tokenizer,
+            output,
+            PackingConfig(
+                max_pieces=max_pieces,
+                candidates=candidates,
+                held_out=held_out,
+                seed=seed,
+                own_name=own_name,
+                repeats=repeats,
+            ),
+            descriptions=descriptions or [],
+            redirects=gather_redirects(paths, redirects or []),
+            store=store,
+            workers=over or len(os.sched_getaffinity(0)),
+            spread=spread,
+            report=lambda sentence: typer.echo(f"deixis: {sentence}", err=True),
+            progress=lambda parts: track(parts, "windows"),
+        )
     for what, count in manifest.counts.items():
         typer.echo(f"{count:>12,}  {what}")
     typer.echo(f"written: {output}")

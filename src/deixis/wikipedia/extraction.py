@@ -29,7 +29,7 @@ from deixis.wikipedia.dump import Chunk, Dump, Page, dumps_of, parse_pages
 from deixis.wikipedia.redirects import Redirects, read_redirects
 from deixis.wikipedia.titles import Site
 from deixis.wikipedia.wikitext import parse
-from deixis.wikipedia.workers import in_order
+from deixis.wikipedia.workers import Spread, in_order
 
 __all__ = ["Extraction", "build_articles", "manifest_path"]
 
@@ -56,6 +56,7 @@ def build_articles(
     *,
     redirects: Path | None = None,
     workers: int | None = None,
+    spread: Spread = in_order,
     progress: Progress | None = None,
 ) -> Extraction:
     """Write the articles of dumps as zstandard-compressed article JSONL, with a manifest beside it."""
@@ -68,10 +69,10 @@ def build_articles(
     workers = workers or os.cpu_count() or 1
     try:
         _claim(folder, orjson.dumps([FORMAT, __version__, [digest_file(dump.path) for dump in dumps]]))
-        parts = _make_parts(dumps, folder, workers, progress)
+        parts = _make_parts(dumps, folder, workers, spread, progress)
         facts = [_read_facts(part) for part in parts]
         table = Redirects.build({title: to for fact in facts for title, to in fact.redirects.items()}, given)
-        finished, digest = _finish(parts, output, table, workers)
+        finished, digest = _finish(parts, output, table, workers, spread)
     except InputError as error:
         kept = len(list(folder.glob("*.zst")))
         raise InputError(f"{error}; finished parts are kept ({kept}), run the command again to go on") from error
@@ -106,7 +107,9 @@ class Facts:
     cuts: list[str] = field(default_factory=list)
 
 
-def _make_parts(dumps: Sequence[Dump], folder: Path, workers: int, progress: Progress | None) -> list[Path]:
+def _make_parts(
+    dumps: Sequence[Dump], folder: Path, workers: int, spread: Spread, progress: Progress | None
+) -> list[Path]:
     parts: list[Path] = []
     total = sum(dump.size for dump in dumps)
     pages = 0
@@ -121,7 +124,7 @@ def _make_parts(dumps: Sequence[Dump], folder: Path, workers: int, progress: Pro
             before += dump.size
 
     sites = [dump.site for dump in dumps]
-    for position, found in in_order(_make_part, missing(), workers, _share, sites, fork=True):
+    for position, found in spread(_make_part, missing(), workers, _share, sites, fork=True):
         pages += found
         if progress is not None:
             progress(position, total, pages)
@@ -190,16 +193,15 @@ def _read_facts(part: Path) -> Facts:
 
 
 def _finish(
-    parts: Sequence[Path], output: Path, table: Redirects, workers: int
+    parts: Sequence[Path], output: Path, table: Redirects, workers: int, spread: Spread
 ) -> tuple[dict[str, dict[str, int]], str]:
     """Follow the redirects in every part and write the output; return further counts and the output's digest."""
     wanted = set(table.table.values())
     digest = hashlib.sha256()
     counts: list[dict[str, dict[str, int]]] = []
     with write_aside(output) as file:
-        for frame, found, titles in in_order(
-            _finish_part, parts, workers, _share, (table, frozenset(wanted)), fork=True
-        ):
+        shared = (table, frozenset(wanted))
+        for frame, found, titles in spread(_finish_part, parts, workers, _share, shared, fork=True):
             file.write(frame)
             digest.update(frame)
             counts.append(found)

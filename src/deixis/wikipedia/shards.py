@@ -25,7 +25,7 @@ from deixis.wikipedia.articles import Article
 from deixis.wikipedia.completion import describe
 from deixis.wikipedia.counting import digests
 from deixis.wikipedia.packing import Packer, PackingConfig
-from deixis.wikipedia.workers import in_order
+from deixis.wikipedia.workers import Spread, in_order
 
 __all__ = ["build_windows"]
 
@@ -71,6 +71,7 @@ def build_windows(
     redirects: Mapping[str, str] | None = None,
     store: Path | None = None,
     workers: int = 1,
+    spread: Spread = in_order,
     report: Callable[[str], None] = log.warning,
     progress: Callable[[Iterable[list[str]]], Iterable[list[str]]] = iter,
 ) -> Manifest:
@@ -89,7 +90,7 @@ def build_windows(
     parts = folder.with_name(folder.name + ".parts") / manifest.digest[:16]
     _forget_others(parts)
     work = (part for part in _parts(articles, descriptions, parts) if not part.path.exists())
-    for complaints in progress(in_order(_make, work, workers, _start, sources)):
+    for complaints in progress(spread(_make, work, workers, _start, sources)):
         for complaint in complaints:
             report(complaint)
     finished = _join(sorted(parts.glob("*.npz")), folder, manifest)
