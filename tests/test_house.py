@@ -8,8 +8,20 @@ from pathlib import Path
 import deixis
 
 ROOT = Path(deixis.__file__).parent
-NOUNS = {"documents", "vocabulary", "candidates", "errors", "artefacts"}
-TORCH = {"attention", "batching", "quantisation", "model", "decoding", "training", "inference", "checkpoints", "toy"}
+NOUNS = {"documents", "vocabulary", "candidates", "errors", "artefacts", "knowledge"}
+TORCH = {
+    "attention",
+    "batching",
+    "quantisation",
+    "model",
+    "decoding",
+    "training",
+    "inference",
+    "checkpoints",
+    "toy",
+    "describing",
+    "entities",
+}
 # A room may enter the rooms of lower floors, and its own.
 FLOORS = [
     NOUNS,
@@ -17,7 +29,9 @@ FLOORS = [
     {"wikipedia", "datasets", "attention"},
     {"batching", "quantisation"},
     {"model"},
+    {"describing"},
     {"decoding", "checkpoints", "training"},
+    {"entities"},
     {"inference"},
     {"evaluation", "rendering"},
     {"serving", "integrations"},

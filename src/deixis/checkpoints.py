@@ -7,6 +7,8 @@ vocabulary.jsonl       entities in the order of their rows
 tokenizer.json
 candidates/            the store, where the folder has one
 linking.json           how plain texts are linked, where it is not as by default
+descriptions.safetensors  the map from descriptions to rows, where one was fitted (describing.py)
+entities.jsonl         the entities that were added, as they were described (knowledge.py)
 README.md              the model card, where somebody wrote one
 manifest.json          digests of all but the card, parents
 """
@@ -16,7 +18,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
@@ -27,6 +29,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from deixis.artefacts import MANIFEST, Manifest, digest_file, folder_aside
+from deixis.describing import Describer
 from deixis.encoding import Tokenizer
 from deixis.errors import ArtefactError, InputError
 from deixis.model import Config, EntityTable, Network
@@ -48,10 +51,12 @@ __all__ = [
 ]
 
 Precision = Literal["fp32", "fp16", "int8"]
+PRECISIONS: dict[torch.dtype, Precision] = {torch.float32: "fp32", torch.float16: "fp16", torch.int8: "int8"}
 
 CONFIG, ENCODER, ENTITIES, VOCABULARY = "config.json", "encoder.safetensors", "entities.safetensors", "vocabulary.jsonl"
 CANDIDATES, LINKING, CARD = "candidates", "linking.json", "README.md"
 PACKAGED = Path(__file__).parent / "models" / "default"  # the model that deixis comes with
+DESCRIBER, KNOWN = "descriptions.safetensors", "entities.jsonl"
 TABLE = "entity_embeddings.entity_embeddings.weight"
 SCALE = "entity_embeddings.entity_embeddings.scale"
 BIAS = "entity_predictions.bias"
@@ -100,6 +105,8 @@ class ModelFolder:
     vocabulary: Vocabulary
     store: CandidateStore | None = None  # what `load` found; `save` copies the one whose path it is given
     linking: Linking = field(default_factory=Linking)
+    describer: Describer | None = None
+    known: tuple[bytes, ...] = ()  # lines of JSON, one for each entity that was added
 
     def save(
         self,
@@ -112,7 +119,7 @@ class ModelFolder:
     ) -> Manifest:
         """Write the folder, whole or not at all; `candidates` is a store to copy into it."""
         state = {name: tensor.detach().cpu().contiguous() for name, tensor in self.network.state_dict().items()}
-        entities = {BIAS: state.pop(BIAS), **_table_state(self.network, table)}
+        entities = {BIAS: state.pop(BIAS), **_table_state(self.network.entity_embeddings.entity_embeddings, table)}
         state = {name: tensor for name, tensor in state.items() if name not in (TABLE, SCALE)}
         if encoder == "fp16":
             state = {name: tensor.half() for name, tensor in state.items()}
@@ -126,12 +133,18 @@ class ModelFolder:
             self.tokenizer.save(aside)
             if self.linking != Linking():
                 (aside / LINKING).write_text(json.dumps(asdict(self.linking)) + "\n")
+            if self.describer is not None:
+                self.describer.save(aside / DESCRIBER)
+            if self.known:
+                (aside / KNOWN).write_bytes(b"".join(line + b"\n" for line in self.known))
             if candidates is not None:
                 shutil.copytree(candidates, aside / CANDIDATES)
+                if (added := getattr(self.store, "extension", None)) is not None:
+                    added.save(aside / CANDIDATES)
             # The card is no part of what the digest stands for: it tells figures measured with the finished folder.
             paths = sorted(path for path in aside.rglob("*") if path.is_file() and path.name != CARD)
             files = {str(path.relative_to(aside)): digest_file(path) for path in paths}
-            counts = {"entities": len(self.vocabulary.entities)}
+            counts = {"entities": len(self.vocabulary.entities), "entities added": len(self.known)}
             manifest = Manifest("model", {"table": table, "encoder": encoder}, dict(parents or {}), files, counts)
             manifest.save(aside / MANIFEST)
         return manifest
@@ -140,17 +153,28 @@ class ModelFolder:
         """Return the model with the entities of a smaller vocabulary only; its answers among them are the same."""
         rows = torch.tensor([*range(len(SPECIAL)), *map(self._row, vocabulary.entities)])
         state = self.network.state_dict()
-        cut = {name: state[name][rows] for name in (TABLE, SCALE, BIAS) if name in state}
+        return self._with_rows(vocabulary, {name: state[name][rows] for name in (TABLE, SCALE, BIAS) if name in state})
+
+    def with_rows(self, titles: Sequence[str], rows: Tensor, biases: Tensor) -> ModelFolder:
+        """Return the model with more entities, their rows in the table's own precision."""
+        state = self.network.state_dict()
+        more = {BIAS: biases, **_table_state(EntityTable(rows), PRECISIONS[state[TABLE].dtype])}
+        counts = [*self.vocabulary.counts, *([0] * len(titles))]
+        vocabulary = Vocabulary([*self.vocabulary.titles, *titles], counts)
+        return self._with_rows(vocabulary, {name: torch.cat([state[name], more[name]]) for name in more})
+
+    def _with_rows(self, vocabulary: Vocabulary, table: Mapping[str, Tensor]) -> ModelFolder:
+        """Return the model with other rows of B; all other weights are shared."""
         with torch.device("meta"):
             network = Network(replace(self.network.config, entities=len(vocabulary)))
-        network.entity_embeddings.entity_embeddings = EntityTable(cut[TABLE], cut.get(SCALE))
-        network.load_state_dict(state | cut, assign=True)
-        return replace(self, network=network, vocabulary=vocabulary)
+        network.entity_embeddings.entity_embeddings = EntityTable(table[TABLE], table.get(SCALE))
+        network.load_state_dict({**self.network.state_dict(), **table}, assign=True)
+        return replace(self, network=network.eval(), vocabulary=vocabulary)
 
     def _row(self, title: str) -> int:
         row = self.vocabulary.row(title)
         if row is None:
-            raise InputError(f"the model has no row for {title!r}; its entities can be cut, not added")
+            raise InputError(f"the model has no row for {title!r}; give titles of its vocabulary")
         return row
 
     @classmethod
@@ -169,7 +193,9 @@ class ModelFolder:
         network.entity_embeddings.entity_embeddings = EntityTable(entities[TABLE], entities.get(SCALE))
         _fill(network, dequantise(_tensors(folder / ENCODER)) | entities, folder)
         store, linking = _store(folder / CANDIDATES), _linking(folder / LINKING)
-        return cls(network, Tokenizer.load(folder), vocabulary, store, linking)
+        describer = Describer.load(folder / DESCRIBER) if (folder / DESCRIBER).exists() else None
+        known = tuple((folder / KNOWN).read_bytes().splitlines()) if (folder / KNOWN).exists() else ()
+        return cls(network, Tokenizer.load(folder), vocabulary, store, linking, describer, known)
 
 
 def quantise_folder(
@@ -246,8 +272,8 @@ def _store(folder: Path) -> CandidateStore | None:
     return CandidateStore.open(folder)
 
 
-def _table_state(network: Network, precision: Precision) -> dict[str, Tensor]:
-    table = network.entity_embeddings.entity_embeddings.quantised(precision)
+def _table_state(table: EntityTable, precision: Precision) -> dict[str, Tensor]:
+    table = table.quantised(precision)
     state = {TABLE: table.weight.detach().cpu()}
     if table.scale is not None:
         state[SCALE] = table.scale.detach().cpu()

@@ -10,7 +10,17 @@ from urllib.parse import quote
 
 from deixis.errors import InputError
 
-__all__ = ["Candidate", "Document", "Mention", "Resolution", "Resolutions", "Step", "normalise_title"]
+__all__ = [
+    "Candidate",
+    "Document",
+    "Identity",
+    "Mention",
+    "Resolution",
+    "Resolutions",
+    "Step",
+    "normalise_title",
+    "wikipedia_url",
+]
 
 
 def normalise_title(title: str) -> str:
@@ -25,6 +35,29 @@ def normalise_title(title: str) -> str:
     if len(first) != 1 or "Ა" <= first <= "Ჿ":  # as MediaWiki: no capital is "SS", and Georgian has none in titles
         return title
     return first + title[1:]
+
+
+def wikipedia_url(title: str) -> str:
+    """Return the page of an entity in the English Wikipedia.
+
+    Examples:
+        >>> wikipedia_url("Lionel Messi")
+        'https://en.wikipedia.org/wiki/Lionel_Messi'
+    """
+    return "https://en.wikipedia.org/wiki/" + quote(title.replace(" ", "_"), safe="(),:'!*_")
+
+
+class Identity(NamedTuple):
+    """How an entity is known elsewhere, where that is not its page in Wikipedia alone.
+
+    Examples:
+        >>> Identity("https://example.org/staff/17", id="17")
+        Identity(url='https://example.org/staff/17', id='17', wikidata=None)
+    """
+
+    url: str | None = None
+    id: str | None = None  # the user's own
+    wikidata: str | None = None  # as Q615
 
 
 class Candidate(NamedTuple):
@@ -188,10 +221,11 @@ class Resolution:
     step: int
     alternatives: tuple[tuple[str, float], ...] = ()  # every candidate scored, most probable first
     reason: str | None = None
+    identity: Identity | None = None  # None: an entity of Wikipedia
 
     @property
     def url(self) -> str | None:
-        """The Wikipedia page of the entity.
+        """The page of the entity: its own where it was given one, else Wikipedia's.
 
         Examples:
             >>> Resolution(0, 5, "Messi", "Lionel Messi", 0.98, 1).url
@@ -199,7 +233,7 @@ class Resolution:
         """
         if self.entity is None:
             return None
-        return "https://en.wikipedia.org/wiki/" + quote(self.entity.replace(" ", "_"), safe="(),:'!*_")
+        return wikipedia_url(self.entity) if self.identity is None else self.identity.url
 
     def to_record(self) -> dict[str, Any]:
         """Return the keys that a mention gains in the document JSONL.
@@ -217,6 +251,7 @@ class Resolution:
                 "step": self.step,
                 "alternatives": [list(pair) for pair in self.alternatives],
             }
+            | {name: value for name, value in (self.identity or Identity())._asdict().items() if value is not None}
         }
 
 

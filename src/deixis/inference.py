@@ -15,13 +15,15 @@ import numpy as np
 import torch
 
 from deixis.batching import batches_of, make_batch
-from deixis.candidates import CandidateSource
+from deixis.candidates import CandidateSource, CandidateStore
 from deixis.checkpoints import Linking, ModelFolder, packaged_model
 from deixis.decoding import Commit, Observer, Order, Question, check_order, decode
+from deixis.describing import Describer
 from deixis.detection import THRESHOLD, Detector, NameDetector
-from deixis.documents import Candidate, Document, Mention, Resolution, Resolutions, Step
+from deixis.documents import Candidate, Document, Identity, Mention, Resolution, Resolutions, Step, wikipedia_url
 from deixis.encoding import SPLITTINGS, Splitting, Tokenizer, Window, windows_of
 from deixis.errors import InputError
+from deixis.knowledge import Entity, identities
 from deixis.model import Network
 from deixis.vocabulary import MASK, PAD, UNK, Vocabulary
 
@@ -133,12 +135,16 @@ class Disambiguator:
     detector: Detector | None = None  # finds the mentions of plain texts
     threshold: float = 0.0  # the least probability of an answer in `link`
     prior: float = 0.0  # the weight of log p(e|m) in `link`
+    describer: Describer | None = None  # makes rows of new entities
+    known: tuple[bytes, ...] = ()  # the entities that were added, as JSON
+    wikidata: Mapping[str, str] = field(default_factory=dict)  # titles to ids, told in the results
     batch_rows: int = 8192  # padded rows of a batch: bounds memory
     group: int = 256  # windows sorted by length together
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
 
     def __post_init__(self) -> None:
         self.network.to(self.device).eval()
+        self._identities = identities(self.known)
 
     @classmethod
     def load(
@@ -162,7 +168,34 @@ class Disambiguator:
             None if parts.store is None else NameDetector(parts.store, least),
             parts.linking.answers,
             parts.linking.prior,
+            parts.describer,
+            parts.known,
             device=torch.device(device),
+        )
+
+    def with_entities(self, entities: Iterable[Entity | Mapping[str, Any]], *, clashes: bool = False) -> Disambiguator:
+        """Return one that knows more entities, given as records of `deixis entities add`; this one stays as it is.
+
+        An entity that is known already is refused, or with `clashes` made anew.
+        """
+        from deixis.entities import add  # which editing alone needs
+
+        new = [entity if isinstance(entity, Entity) else Entity.from_record(entity) for entity in entities]
+        store = self.candidates if isinstance(self.candidates, CandidateStore) else None
+        if store is None and self.candidates is not None:
+            raise InputError("names are added to a store of deixis; this one has another source of candidates")
+        parts = ModelFolder(self.network, self.tokenizer, self.vocabulary, store)
+        more = add(replace(parts, describer=self.describer, known=self.known), new, clashes=clashes)
+        detector = self.detector
+        if isinstance(detector, NameDetector) and more.store is not None:
+            detector = replace(detector, store=more.store)
+        return replace(
+            self,
+            network=more.network,
+            vocabulary=more.vocabulary,
+            candidates=more.store,
+            detector=detector,
+            known=more.known,
         )
 
     def __call__(self, text: str, settings: Settings | None = None, **changes: Any) -> Resolutions:
@@ -263,10 +296,10 @@ class Disambiguator:
                 self._decide_group(group, settings)
                 group = []
                 while queue and queue[0].read and queue[0].windows_left == 0:
-                    yield _finish(queue.popleft(), settings.threshold)
+                    yield self._finish(queue.popleft(), settings.threshold)
         self._decide_group(group, settings)
         while queue:
-            yield _finish(queue.popleft(), settings.threshold)
+            yield self._finish(queue.popleft(), settings.threshold)
 
     def _decide_group(self, group: list[_Task], settings: Settings) -> None:
         # What one window of a document decides, its next ones are given: they have to wait for it.
@@ -292,6 +325,22 @@ class Disambiguator:
                         yield _Task(pending, window, number)
                 pending.read = True
                 yield None
+
+    def _finish(self, pending: _Pending, threshold: float | None) -> Resolutions:
+        items = tuple(
+            resolution or _unresolved(pending.document, place, "longer than a window")
+            for place, resolution in enumerate(pending.resolutions)
+        )
+        settled = tuple(self._identified(_settled(resolution, threshold)) for resolution in items)
+        return Resolutions(pending.document, settled, pending.passes, _trace(pending, items))
+
+    def _identified(self, resolution: Resolution) -> Resolution:
+        """Return the resolution with what is known of its entity elsewhere."""
+        title = resolution.entity
+        if title is None or not (title in self._identities or title in self.wikidata):
+            return resolution
+        own = self._identities.get(title, Identity(wikipedia_url(title)))
+        return replace(resolution, identity=own._replace(wikidata=own.wikidata or self.wikidata.get(title)))
 
     def _begin(self, document: Document, settings: Settings) -> _Pending:
         lists = self._candidates(document)
@@ -474,15 +523,6 @@ def _tracing(tasks: list[_Task]) -> Observer:
                 pending.trace.setdefault(taken[at], {})[mention] = noted
 
     return observe
-
-
-def _finish(pending: _Pending, threshold: float | None) -> Resolutions:
-    items = tuple(
-        resolution or _unresolved(pending.document, place, "longer than a window")
-        for place, resolution in enumerate(pending.resolutions)
-    )
-    settled = tuple(_settled(resolution, threshold) for resolution in items)
-    return Resolutions(pending.document, settled, pending.passes, _trace(pending, items))
 
 
 def _settled(resolution: Resolution, threshold: float | None) -> Resolution:

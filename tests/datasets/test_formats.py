@@ -16,7 +16,7 @@ from deixis.datasets.nif import NIF_PREFIXES, parse_nif, read_nif, to_turtle
 from deixis.datasets.pprforned import attach_pprforned
 from deixis.datasets.wned import read_wned
 from deixis.datasets.zelda import read_zelda
-from deixis.documents import Candidate, Document, Mention, Resolution, Resolutions
+from deixis.documents import Candidate, Document, Identity, Mention, Resolution, Resolutions
 from deixis.errors import InputError
 
 ANNOTATIONS = (
@@ -306,3 +306,17 @@ def test_unknown_sets_and_missing_files(tmp_path: Path) -> None:
         read_set(tmp_path, "aida")
     with pytest.raises(InputError, match="msnbc does not exist; point --data"):
         read_set(tmp_path, "msnbc")
+
+
+def test_turtle_tells_own_pages_and_wikidata_items() -> None:
+    document = Document("Orrin rows Zed.", (Mention(0, 5), Mention(11, 14)))
+    page = "https://en.wikipedia.org/wiki/Orrin_(lake)"
+    items = (
+        Resolution(0, 5, "Orrin", "Orrin (lake)", 0.9, 1, identity=Identity(page, wikidata="Q7")),
+        Resolution(11, 14, "Zed", "Zed", 0.9, 2, identity=Identity("https://example.org/a b>c")),
+    )
+    turtle = "".join(to_turtle(Resolutions(document, items), "http://example.org/d"))
+    assert "<http://en.wikipedia.org/wiki/Orrin_(lake)>, <http://www.wikidata.org/entity/Q7> ." in turtle
+    assert "taIdentRef <https://example.org/a%20b%3Ec> ." in turtle
+    nowhere = (items[0], Resolution(11, 14, "Zed", "Zed", 0.9, 2, identity=Identity()))
+    assert "<http://deixis.invalid/entity/Zed>" in "".join(to_turtle(Resolutions(document, nowhere), "http://e.org/d"))

@@ -20,7 +20,7 @@ from deixis.candidates.surfaces import INITIALS, initials, key, short_titles
 from deixis.documents import normalise_title
 from deixis.errors import InputError
 
-__all__ = ["StoreBuilder"]
+__all__ = ["StoreBuilder", "title_parts"]
 
 MAX_PARTS = 64  # titles kept for a part of a name, the most popular; recall on AIDA is the same with 128
 MAX_TITLE_WORDS = 8  # longer titles are lists and treaties that nobody shortens by a few words
@@ -139,11 +139,7 @@ class StoreBuilder:
             self._names.add(key(title), number, Kind.TITLE)
             for name in shorts:
                 self._names.add(key(name), number, Kind.SHORT)
-            words = key(shorts[0] if shorts and title.endswith(")") else title).split()
-            parts = set()
-            if len(words) <= MAX_TITLE_WORDS:
-                sizes = range(1, min(len(words), MAX_PART_WORDS + 1))
-                parts = {" ".join(words[:size]) for size in sizes} | {" ".join(words[-size:]) for size in sizes}
+            parts = title_parts(title)
             if self._popularity[number]:
                 parts |= {INITIALS + letters for letters in initials(title)}
             for part in sorted(parts):
@@ -224,6 +220,16 @@ class StoreBuilder:
             "parts-offsets": _offsets(owners[kept], len(self._parts)),
             "parts-entities": entities[kept].astype(np.uint32),
         }
+
+
+def title_parts(title: str) -> set[str]:
+    """Return the keys of the beginnings and ends of a title, without its bracket."""
+    shorts = short_titles(title)
+    words = key(shorts[0] if shorts and title.endswith(")") else title).split()
+    if len(words) > MAX_TITLE_WORDS:
+        return set()
+    sizes = range(1, min(len(words), MAX_PART_WORDS + 1))
+    return {" ".join(words[:size]) for size in sizes} | {" ".join(words[-size:]) for size in sizes}
 
 
 class _Table:

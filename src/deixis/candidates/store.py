@@ -107,7 +107,11 @@ class CandidateStore:
 
     @classmethod
     def open(cls, folder: Path, k: int = 30) -> CandidateStore:
-        """Map a store; `k` is the number of candidates a mention gets."""
+        """Map a store, with what was added to it; `k` is the number of candidates a mention gets."""
+        if (folder / "added.json").exists():
+            from deixis.candidates.extension import ExtendedStore  # which stands on this class
+
+            return ExtendedStore.open(folder, k)
         return cls(folder, Manifest.load(folder / MANIFEST, "candidates"), k)
 
     @property

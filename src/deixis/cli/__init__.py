@@ -12,6 +12,7 @@ from deixis.cli.calibrate import calibrate
 from deixis.cli.candidates import candidates
 from deixis.cli.convert_luke import convert_luke
 from deixis.cli.disambiguate import disambiguate
+from deixis.cli.entities import entities
 from deixis.cli.evaluate import evaluate
 from deixis.cli.finetune import finetune
 from deixis.cli.link import link
@@ -47,6 +48,7 @@ app.command()(articles)
 app.command()(redirects)
 app.command()(vocabulary)
 app.add_typer(candidates, name="candidates")
+app.add_typer(entities, name="entities")
 app.command()(windows)
 app.command()(convert_luke)
 app.command()(evaluate)

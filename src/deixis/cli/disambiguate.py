@@ -24,6 +24,9 @@ def disambiguate(
     top: int = typer.Option(30, help="How many candidates of a mention take part, by prior; 0 is all."),
     prior: float = typer.Option(0.0, min=0, help="Add this weight times log p(e|m) to the scores; 0 is the paper."),
     strict: bool = typer.Option(False, "--strict", help="Stop at the first line that cannot be read."),
+    wikidata: Path | None = typer.Option(
+        None, help="Titles to Wikidata ids, lines title TAB id, that results are to tell."
+    ),
     device: str = typer.Option("cpu", help="Where the network runs, e.g. cpu or cuda."),
 ) -> None:
     """Decide which candidate each given mention means.
@@ -40,6 +43,7 @@ def disambiguate(
     from deixis.datasets.jsonl import stream_documents
     from deixis.decoding import parse_commit
     from deixis.inference import Disambiguator, Settings
+    from deixis.knowledge import read_wikidata
 
     settings = Settings(
         order=order,  # type: ignore[arg-type]  # checked by Settings
@@ -50,6 +54,8 @@ def disambiguate(
         prior=prior,
     )
     nlp = Disambiguator.load(model, device)
+    if wikidata is not None:
+        nlp.wikidata = read_wikidata(wikidata)
     report = Report()
     path = Path("/dev/stdin") if str(documents) == "-" else documents
     stream = stream_documents(path, strict=strict, report=report)

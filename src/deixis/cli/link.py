@@ -43,6 +43,9 @@ def link(
         min=0,
         help="Add this weight times log p(e|m) to the scores; the model's own if not given, 0 is the paper.",
     ),
+    wikidata: Path | None = typer.Option(
+        None, help="Titles to Wikidata ids, lines title TAB id, that results are to tell."
+    ),
     device: str = typer.Option("cpu", help="Where the network runs, e.g. cpu or cuda."),
     ray: bool = typer.Option(False, "--ray", help=HELP),
     workers: int | None = typer.Option(None, min=1, help="With --ray: models at work; by default one a CPU or GPU."),
@@ -65,6 +68,7 @@ def link(
     with the reason. If it is interrupted, the same command goes on with the blocks that are not done.
     """
     from deixis.inference import Disambiguator, Settings
+    from deixis.knowledge import read_wikidata
 
     if json and html:
         raise typer.BadParameter("--json and --html exclude each other")
@@ -77,6 +81,8 @@ def link(
     paths = _paths(inputs or [])
     documents = _texts(inputs or []) if paths is None else _files(paths)
     nlp = Disambiguator.load(model, device, names=names)
+    if wikidata is not None:
+        nlp.wikidata = read_wikidata(wikidata)
     results = nlp.link_many(documents, settings)
     many = paths is not None and (len(paths) > 1 or any(map(_is_jsonl, paths)))
     if not (many or json or html or output):

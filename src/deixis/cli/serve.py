@@ -16,6 +16,9 @@ def serve(
     model: Path | None = typer.Option(None, "--model", "-m", help="The model folder; the packaged model if not given."),
     host: str = typer.Option("127.0.0.1", help="The address to listen on; the default is this machine alone."),
     port: int = typer.Option(8000, min=0, max=65535, help="The port to listen on; 0 takes a free one."),
+    wikidata: Path | None = typer.Option(
+        None, help="Titles to Wikidata ids, lines title TAB id, that results are to tell."
+    ),
     device: str = typer.Option("cpu", help="Where the network runs, e.g. cpu or cuda."),
     queue: int = typer.Option(128, min=1, help="How many documents may wait; more are answered with 503."),
     rows: int = typer.Option(8192, min=1, help="How many word pieces and mentions one run of the network takes."),
@@ -39,9 +42,12 @@ def serve(
             raise MissingExtra("FastAPI, on which the server stands,", "serve") from None
         raise
     from deixis.inference import Disambiguator
+    from deixis.knowledge import read_wikidata
     from deixis.serving.calls import Limits
 
     nlp = Disambiguator.load(model, device)
+    if wikidata is not None:
+        nlp.wikidata = read_wikidata(wikidata)
     limits = Limits(queue=queue, rows=rows, body=body, mentions=mentions)
     config = uvicorn.Config(
         create_app(nlp, limits),

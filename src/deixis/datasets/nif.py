@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote
 
 from deixis.artefacts import open_text
 from deixis.datasets.dataset import Dataset, Report, complaint, gold_title
-from deixis.documents import Document, Mention, Resolutions
+from deixis.documents import Document, Mention, Resolution, Resolutions, wikipedia_url
 from deixis.errors import MissingExtra
 
 if TYPE_CHECKING:
@@ -149,7 +149,6 @@ def to_turtle(resolutions: Resolutions, base: str, context: str | None = None, u
         if resolution.entity is None:
             continue
         start, end = places[resolution.start], places[resolution.end]
-        page = "http://en.wikipedia.org/wiki/" + quote(resolution.entity.replace(" ", "_"), safe="(),:'!*_")
         yield (
             f"<{base}#char={start},{end}> a nif:Phrase, nif:OffsetBasedString ;\n"
             f"  nif:referenceContext {whole} ;\n"
@@ -157,8 +156,22 @@ def to_turtle(resolutions: Resolutions, base: str, context: str | None = None, u
             f'  nif:endIndex "{end}"^^xsd:nonNegativeInteger ;\n'
             f"  nif:anchorOf {_literal(resolution.text)} ;\n"
             f'  itsrdf:taConfidence "{resolution.probability:.6f}"^^xsd:double ;\n'
-            f"  itsrdf:taIdentRef <{page}> .\n"
+            f"  itsrdf:taIdentRef {_references(resolution)} .\n"
         )
+
+
+def _references(resolution: Resolution) -> str:
+    """Return the URIs of an answer: its page, as GERBIL spells Wikipedia's, and its Wikidata item where it is known."""
+    title, identity = quote((resolution.entity or "").replace(" ", "_"), safe="(),:'!*_"), resolution.identity
+    page = "http://en.wikipedia.org/wiki/" + title
+    if identity is None:
+        return f"<{page}>"
+    if identity.url is None:  # of a knowledge base without pages
+        page = "http://deixis.invalid/entity/" + title
+    elif identity.url != wikipedia_url(resolution.entity or ""):
+        page = quote(identity.url, safe=":/?#[]@!$&'()*+,;=%~")  # what Turtle takes between angle brackets
+    item = [] if identity.wikidata is None else [f"http://www.wikidata.org/entity/{identity.wikidata}"]
+    return ", ".join(f"<{uri}>" for uri in [page, *item])
 
 
 def _utf16_places(text: str) -> list[int]:

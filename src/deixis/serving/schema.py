@@ -50,6 +50,9 @@ RESOLUTION: Schema = {
         "probability": {"type": "number"},
         "step": {"type": "integer"},
         "alternatives": {"type": "array", "items": TITLE_AND_NUMBER},
+        "url": {"type": "string", "description": "of an entity that was added, or beside a Wikidata id"},
+        "id": {"type": "string", "description": "the one that an added entity was given"},
+        "wikidata": {"type": "string", "description": "where ids are known, as Q615"},
     },
 }
 EXAMPLE: Schema = {
