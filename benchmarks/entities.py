@@ -42,6 +42,7 @@ from deixis.wikipedia.packing import PackingConfig, split_of
 
 EXAMPLES = 5  # sentences an entity
 AROUND = 600  # characters of an article kept on either side of a mention
+BESIDE = 150  # the same of an example: a sentence or two
 MOST = 4  # mentions of one entity: none decides the figure
 
 
@@ -77,8 +78,9 @@ def mentions(
     shown: dict[str, list[Document]] = defaultdict(list)
     for path in articles:
         for article in read_articles(path, report=lambda sentence: None):
-            into = asked if split_of(article.title, config) == "held-out" else shown
-            for document in _excerpts(article, titles, leads):
+            held_out = split_of(article.title, config) == "held-out"
+            into, around = (asked, AROUND) if held_out else (shown, BESIDE)
+            for document in _excerpts(article, titles, leads, around):
                 into[document.mentions[0].entity or ""].append(document)
     dice, names = random.Random(seed), CandidateStore.open(store)
     output.mkdir(parents=True, exist_ok=True)
@@ -90,13 +92,13 @@ def mentions(
     print(f"{len(documents):,} mentions of {len(asked):,} entities, {len(examples):,} examples of {len(shown):,}")
 
 
-def _excerpts(article: Article, titles: set[str], leads: dict[str, str]) -> Iterator[Document]:
+def _excerpts(article: Article, titles: set[str], leads: dict[str, str], around: int) -> Iterator[Document]:
     """Yield the text around each link to one of the titles, that link its only mention."""
     for link in article.links:
         target = leads.get(link.target, link.target)
         if target in titles and target != article.title:
-            start = article.text.find(" ", max(0, link.start - AROUND), link.start) + 1 if link.start > AROUND else 0
-            text = article.text[start : link.end + AROUND]
+            start = article.text.find(" ", max(0, link.start - around), link.start) + 1 if link.start > around else 0
+            text = article.text[start : link.end + around]
             yield Document(text, (Mention(link.start - start, link.end - start, target),), id=article.title)
 
 

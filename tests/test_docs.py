@@ -102,6 +102,12 @@ def test_every_public_name_has_an_example() -> None:
                 assert ">>>" in (value.__doc__ or ""), f"{name}.{method}"
 
 
+def test_the_page_of_entities_runs(velm: Path, island: Path) -> None:
+    shutil.copytree(island, velm / "velm")
+    run_page(DOCS / "howto" / "entities.md")
+    assert (velm / "own" / "entities.jsonl").read_bytes() == (velm / "more" / "entities.jsonl").read_bytes()
+
+
 def test_every_command_shown_exists() -> None:
     root = typer.main.get_command(app)
     shown = 0

@@ -177,6 +177,16 @@ class Disambiguator:
         """Return one that knows more entities, given as records of `deixis entities add`; this one stays as it is.
 
         An entity that is known already is refused, or with `clashes` made anew.
+
+        Examples:
+            >>> import deixis
+            >>> from deixis.describing import Describer
+            >>> nlp = deixis.load("velm/model")
+            >>> texts = {title: title for title in nlp.vocabulary.entities}  # better: what is written about them
+            >>> nlp.describer = Describer.fit(nlp.network, nlp.tokenizer, nlp.vocabulary, texts)
+            >>> more = nlp.with_entities([{"title": "Tilda Brandt", "description": "a rower of Velm"}])
+            >>> more("Tilda Brandt won.")[0].entity
+            'Tilda Brandt'
         """
         from deixis.entities import add  # which editing alone needs
 
