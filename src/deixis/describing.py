@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from deixis.batching import batches_by_length, make_batch
+from deixis.batching import batches_of, make_batch
 from deixis.encoding import Tokenizer, Window
 from deixis.errors import ArtefactError, InputError
 from deixis.model import Network
@@ -138,20 +138,22 @@ def read_texts(
     layers = [min(layer, network.config.num_hidden_layers) for layer in LAYERS]
     features = torch.zeros(len(windows), len(layers) * network.config.hidden_size)
     device = network.embeddings.word_embeddings.weight.device
-    for places in progress(batches_by_length(windows, BATCH_ROWS)):
-        features[places] = _features(network, [windows[place] for place in places], tokenizer.pad, layers, device)
+    for places in progress(batches_of(windows, BATCH_ROWS)):
+        features[places] = _features(network, [windows[place] for place in places], layers, device)
     return features
 
 
-def _features(network: Network, windows: list[Window], pad: int, layers: list[int], device: torch.device) -> Tensor:
-    batch = make_batch(windows, pad).to(device)
-    attend, inside = batch.together(), batch.is_piece.unsqueeze(-1).float()
-    rows = network.embeddings(batch.pieces)
+def _features(network: Network, windows: list[Window], layers: list[int], device: torch.device) -> Tensor:
+    batch = make_batch(windows).to(device)
+    counts = torch.tensor([len(window.pieces) for window in windows], device=device)
+    owner = torch.repeat_interleave(torch.arange(len(windows), device=device), counts)
+    rows = network.embeddings(batch.pieces, batch.places)
     means = {}
     for place in range(max(layers) + 1):
         if place:
             layer = network.encoder.layers[place - 1]
-            rows = layer(rows, *layer.attention.project(rows), attend)
+            rows = layer(rows, *layer.attention.project(rows), batch.together)
         if place in layers:
-            means[place] = (rows * inside).sum(1) / inside.sum(1)
+            sums = torch.zeros(len(windows), rows.shape[1], device=device).index_add_(0, owner, rows)
+            means[place] = sums / counts.unsqueeze(-1)
     return torch.cat([means[place] for place in layers], -1).cpu()

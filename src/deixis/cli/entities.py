@@ -106,14 +106,20 @@ def remove(
 
 @entities.command()
 def build(
-    base: Annotated[Path, typer.Option(help="The model folder whose encoder reads texts and descriptions.")],
     knowledge: Records,
     output: Output,
+    base: Annotated[
+        Path | None,
+        typer.Option(
+            help="The model folder whose encoder reads texts and descriptions; the packaged one if not given."
+        ),
+    ] = None,
 ) -> None:
     """Build a model that knows only your entities: a catalogue, a staff list, a taxonomy.
 
     Example: `deixis entities build products.jsonl --base model -o products`
     """
+    from deixis.checkpoints import packaged_model
     from deixis.entities import build_folder
     from deixis.knowledge import read_entities
     from deixis.wikipedia.counting import digests
@@ -122,7 +128,7 @@ def build(
     if not found:
         raise InputError(f"{knowledge} has no entity; expected one JSON object a line")
     parents = digests(entities=[knowledge])
-    _tell(build_folder(base, found, output, parents, _progress), output, f"{len(found):,} entities")
+    _tell(build_folder(base or packaged_model(), found, output, parents, _progress), output, f"{len(found):,} entities")
 
 
 @entities.command()

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the field's own name for it
 from torch import Tensor
 
-from deixis.batching import batches_by_length, make_batch
+from deixis.batching import batches_of, make_batch
 from deixis.candidates import CandidateSource
 from deixis.documents import Document
 from deixis.encoding import Tokenizer, windows_of
@@ -81,20 +81,19 @@ def _read(
             windows.append(window)
             owned.append([owner] * len(window.mentions))
             rivals.append([_rows(vocabulary, found[m]) if found else [] for m in window.mentions])
-    parts = []
-    for places in batches_by_length(windows, BATCH_ROWS):
-        batch = make_batch([windows[place] for place in places], tokenizer.pad)
+    states = torch.zeros(sum(len(window.mentions) for window in windows), network.config.entity_size)
+    first = np.cumsum([0, *(len(window.mentions) for window in windows)])
+    for places in batches_of(windows, BATCH_ROWS):
+        batch = make_batch([windows[place] for place in places])
         hidden = network.answer(network.read(batch), torch.full(batch.starts.shape, MASK))
-        states = network.entity_predictions(hidden.float())
-        for index, place in enumerate(places):
-            parts.append((place, states[index, : len(windows[place].mentions)]))
-    parts.sort(key=lambda part: part[0])
+        into = np.concatenate([np.arange(first[place], first[place + 1]) for place in places])
+        states[torch.from_numpy(into)] = network.entity_predictions(hidden.float())
     lists = [rows for window in rivals for rows in window]
     table = np.full((len(lists), max(1, *map(len, lists))), PAD, np.int64)
     for index, listed in enumerate(lists):
         table[index, : len(listed)] = listed
     flat = torch.tensor([one for window in owned for one in window])
-    return torch.cat([states for _, states in parts]), flat, torch.from_numpy(table)
+    return states, flat, torch.from_numpy(table)
 
 
 def _rows(vocabulary: Vocabulary, candidates: Sequence[tuple[str, float | None]]) -> list[int]:
