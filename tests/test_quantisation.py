@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
-from deixis.quantisation import GROUP, dequantise, quantise, quantise_rows
+from deixis.quantisation import GROUP, Bits, dequantise, quantise, quantise_rows
 
 
-def test_every_number_is_within_half_a_step_of_its_group() -> None:
+@pytest.mark.parametrize("bits", [8, 12])
+def test_every_number_is_within_half_a_step_of_its_group(bits: Bits) -> None:
     x = torch.randn(40, 2 * GROUP, generator=torch.Generator().manual_seed(0)) * 0.03
     x[3, 5], x[4] = 40.0, 0.0  # a large number, and a row of nothing
-    stored = quantise({"a.weight": x, "a.bias": x[0]})
+    stored = quantise({"a.weight": x, "a.bias": x[0]}, bits)
     assert stored["a.weight"].dtype == torch.int8 and stored["a.scale"].shape == (40, 2)
+    assert ("a.low" in stored) == (bits == 12)
     back = dequantise(stored)
     assert set(back) == {"a.weight", "a.bias"} and torch.equal(back["a.bias"], x[0])
-    step = x.view(40, 2, GROUP).abs().amax(-1, keepdim=True).expand(-1, -1, GROUP).reshape_as(x) / 127
-    assert bool(((back["a.weight"] - x).abs() <= 0.502 * step + 6.2e-5).all())
+    step = x.view(40, 2, GROUP).abs().amax(-1, keepdim=True).expand(-1, -1, GROUP).reshape_as(x) / (2 ** (bits - 1) - 1)
+    assert bool(((back["a.weight"] - x).abs() <= 0.501 * step).all())
     # The large number coarsens its own group alone.
     assert float((back["a.weight"][3, GROUP:] - x[3, GROUP:]).abs().max()) < 1e-3
 
 
 def test_odd_widths_share_a_scale_a_row_and_small_tensors_stay() -> None:
-    x = torch.randn(200, GROUP + 1)
-    stored = quantise({"a.weight": x, "b.weight": x[:3], "mask": x[:, 0]})
+    x = torch.randn(200, GROUP + 2)
+    stored = quantise({"a.weight": x, "b.weight": x[:3], "mask": x[:, 0]}, 8)
     assert stored["a.scale"].shape == (200, 1) and stored["b.weight"] is not None
     assert torch.equal(stored["b.weight"], x[:3]) and "b.scale" not in stored
     assert torch.equal(dequantise(stored)["mask"], x[:, 0])

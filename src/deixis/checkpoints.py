@@ -1,7 +1,7 @@
 """Model folders: save, load, verify; starting from a BERT folder; the layout of LUKE's checkpoints (protocol 13).
 
 config.json            the shape of the network
-encoder.safetensors    every tensor but those of the next, in fp32, fp16 or int8 (quantisation.py)
+encoder.safetensors    every tensor but those of the next, in fp32, fp16, int12 or int8 (quantisation.py)
 entities.safetensors   the entity table (fp32, fp16, or int8 with a scale a row) and its biases
 vocabulary.jsonl       entities in the order of their rows
 tokenizer.json
@@ -50,7 +50,8 @@ __all__ = [
     "relink",
 ]
 
-Precision = Literal["fp32", "fp16", "int8"]
+Precision = Literal["fp32", "fp16", "int8"]  # of the entity table
+EncoderPrecision = Literal["fp32", "fp16", "int12", "int8"]
 PRECISIONS: dict[torch.dtype, Precision] = {torch.float32: "fp32", torch.float16: "fp16", torch.int8: "int8"}
 
 CONFIG, ENCODER, ENTITIES, VOCABULARY = "config.json", "encoder.safetensors", "entities.safetensors", "vocabulary.jsonl"
@@ -72,10 +73,17 @@ def packaged_model() -> Path:
 
 
 def check_precision(name: str) -> Precision:
-    """Refuse a precision that does not exist."""
+    """Refuse a precision that an entity table cannot have."""
     if name not in get_args(Precision):
         raise InputError(f"the precision is {name!r}; expected one of {', '.join(get_args(Precision))}")
     return cast(Precision, name)
+
+
+def check_encoder_precision(name: str) -> EncoderPrecision:
+    """Refuse a precision that an encoder cannot have."""
+    if name not in get_args(EncoderPrecision):
+        raise InputError(f"the precision is {name!r}; expected one of {', '.join(get_args(EncoderPrecision))}")
+    return cast(EncoderPrecision, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +121,7 @@ class ModelFolder:
         folder: Path,
         *,
         table: Precision = "fp32",
-        encoder: Precision = "fp32",
+        encoder: EncoderPrecision = "fp32",
         candidates: Path | None = None,
         parents: Mapping[str, str] | None = None,
     ) -> Manifest:
@@ -123,8 +131,8 @@ class ModelFolder:
         state = {name: tensor for name, tensor in state.items() if name not in (TABLE, SCALE)}
         if encoder == "fp16":
             state = {name: tensor.half() for name, tensor in state.items()}
-        elif encoder == "int8":
-            state = quantise(state)
+        elif encoder != "fp32":
+            state = quantise(state, 8 if encoder == "int8" else 12)
         with folder_aside(folder) as aside:
             (aside / CONFIG).write_text(json.dumps(self.network.config.to_json(), indent=1) + "\n")
             save_file(state, aside / ENCODER)
@@ -202,7 +210,7 @@ def quantise_folder(
     source: Path,
     target: Path,
     *,
-    encoder: Precision = "int8",
+    encoder: EncoderPrecision = "int8",
     table: Precision = "int8",
     entities: int | None = None,
     keep: Collection[str] = (),

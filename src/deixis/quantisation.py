@@ -1,61 +1,67 @@
-"""Matrices in int8, for storing a model in a quarter of its size.
+"""Matrices as whole numbers with a scale, for storing a model in a quarter or three eighths of its size.
 
     weight (rows, columns) int8            round(x / scale), between -127 and 127
     scale  (rows,) fp32                    of the entity table: whole rows are read, so each has one
-    scale  (rows, columns / GROUP) fp16    of the encoder: a few large numbers in a row coarsen their group alone
+    scale  (rows, columns / GROUP) fp32    of the encoder: a few large numbers in a row coarsen their group alone
+    low    (rows, columns / 2) uint8       where a number has twelve bits: the lower four, two a byte
 
-With one scale a row the second half of BERT's feed-forward blocks comes back with a relative error of 1.9 %, with one
-a group of 0.8 %; cutting the largest numbers off for finer steps gains nothing at eight bits.
+Probabilities of a 12×384 encoder in int8 moved by 0.0074 (root mean square) with one scale a row, by 0.0014 with one a
+group of 64; with twelve bits by 0.0001. Cutting the largest numbers off for finer steps gains nothing at eight bits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-__all__ = ["dequantise", "quantise", "quantise_rows"]
+__all__ = ["Bits", "dequantise", "quantise", "quantise_rows"]
 
-LARGEST = 127
+Bits = Literal[8, 12]
 GROUP = 64  # columns that share a scale; a matrix that has no multiple of it shares one a row
 SMALL = 4096  # tensors with fewer numbers stay as they are: they weigh nothing
-WEIGHT, SCALE = ".weight", ".scale"
-TINY = torch.finfo(torch.float16).tiny  # under it fp16 loses digits
+WEIGHT, SCALE, LOW = ".weight", ".scale", ".low"
 
 
-def quantise_rows(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return rows (…, columns) in int8 and their scales (…)."""
-    scale = (x.abs().amax(-1) / LARGEST).clamp_min(1e-12)
-    return _rounded(x, scale), scale
+def quantise_rows(x: Tensor, bits: Bits = 8) -> tuple[Tensor, Tensor]:
+    """Return rows (…, columns) as whole numbers, int8 or of twelve bits int16, and their scales (…)."""
+    largest = 2 ** (bits - 1) - 1
+    scale = (x.abs().amax(-1) / largest).clamp_min(1e-12)
+    return (x / scale.unsqueeze(-1)).round().to(torch.int8 if bits == 8 else torch.int16), scale
 
 
-def _rounded(x: Tensor, scale: Tensor) -> Tensor:
-    return (x / scale.unsqueeze(-1)).round().clamp(-LARGEST, LARGEST).to(torch.int8)
-
-
-def quantise(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return named tensors with every matrix in int8, its scales beside it: `x.weight` and `x.scale`."""
+def quantise(state: Mapping[str, Tensor], bits: Bits) -> dict[str, Tensor]:
+    """Return named tensors with every matrix quantised: `x.weight`, `x.scale` and, of twelve bits, `x.low`."""
     out: dict[str, Tensor] = {}
     for name, x in state.items():
-        if x.ndim != 2 or x.numel() < SMALL or not name.endswith(WEIGHT):
+        if x.ndim != 2 or x.numel() < SMALL or x.shape[1] % 2 or not name.endswith(WEIGHT):
             out[name] = x
             continue
         groups = x.float().reshape(len(x), -1, GROUP if x.shape[1] % GROUP == 0 else x.shape[1])
-        scale = quantise_rows(groups)[1].clamp_min(TINY).half()
-        out[name] = _rounded(groups, scale.float()).flatten(1)
-        out[name.removesuffix(WEIGHT) + SCALE] = scale
+        numbers, scale = quantise_rows(groups, bits)
+        numbers, own = numbers.flatten(1), name.removesuffix(WEIGHT)
+        if bits == 12:
+            low = (numbers & 15).to(torch.uint8)
+            out[own + LOW] = low[:, ::2] | low[:, 1::2] << 4
+            numbers = numbers >> 4
+        out[name], out[own + SCALE] = numbers.to(torch.int8), scale
     return out
 
 
 def dequantise(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return named tensors in fp32, whatever precision they are stored in; scales are used up."""
+    """Return named tensors in fp32, whatever precision they are stored in; scales and lower bits are used up."""
     out: dict[str, Tensor] = {}
     for name, x in state.items():
-        scale = state.get(name.removesuffix(WEIGHT) + SCALE)
-        if x.dtype == torch.int8 and scale is not None:
-            groups = x.float().view(*scale.shape, -1)  # three times as fast as a product of int8 and fp32
-            out[name] = groups.mul_(scale.float().unsqueeze(-1)).flatten(1)
-        elif not name.endswith(SCALE):
+        own = name.removesuffix(WEIGHT)
+        if x.dtype == torch.int8 and own + SCALE in state:
+            scale, low = state[own + SCALE], state.get(own + LOW)
+            numbers = x.float()
+            if low is not None:
+                numbers.mul_(16).add_(torch.stack((low & 15, low >> 4), -1).flatten(1))
+            # In place: three times as fast as a product of int8 and fp32.
+            out[name] = numbers.view(*scale.shape, -1).mul_(scale.unsqueeze(-1)).flatten(1)
+        elif not name.endswith((SCALE, LOW)):
             out[name] = x.to(torch.float32, copy=True)  # so that nothing holds the file that is mapped
     return out

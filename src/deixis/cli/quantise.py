@@ -13,7 +13,7 @@ __all__ = ["quantise"]
 def quantise(
     model: Annotated[Path, typer.Argument(help="The model folder; it stays as it is.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The model folder to write.")],
-    encoder: Annotated[str, typer.Option(help="Precision of the encoder on disk: fp32, fp16, int8.")] = "int8",
+    encoder: Annotated[str, typer.Option(help="Precision of the encoder on disk: fp32, fp16, int12, int8.")] = "int8",
     table: Annotated[str, typer.Option(help="Precision of the entity table on disk: fp32, fp16, int8.")] = "int8",
     entities: Annotated[
         int | None, typer.Option(min=1, help="Keep at most this many entities, the most annotated; all if not given.")
@@ -42,7 +42,7 @@ def quantise(
 
         deixis quantise model -o small --entities 150000 --keep titles.txt --candidates store --cut
     """
-    from deixis.checkpoints import check_precision, quantise_folder
+    from deixis.checkpoints import check_encoder_precision, check_precision, quantise_folder
     from deixis.datasets import read_titles
     from deixis.errors import InputError
     from deixis.wikipedia.counting import gather_redirects
@@ -52,7 +52,7 @@ def quantise(
     manifest = quantise_folder(
         model,
         output,
-        encoder=check_precision(encoder),
+        encoder=check_encoder_precision(encoder),
         table=check_precision(table),
         entities=entities,
         keep=frozenset().union(*map(read_titles, keep or [])),
