@@ -67,7 +67,8 @@ def test_an_encoder_in_few_bits_is_almost_the_same(tmp_path: Path, precision: An
         assert loaded[name].dtype == torch.float32
         if not torch.equal(loaded[name], x):
             changed += 1
-            assert x.ndim == 2 and float((loaded[name] - x).norm() / x.norm()) < error, name
+            least = 0.01 if "word_embeddings" in name else error
+            assert x.ndim == 2 and float((loaded[name] - x).norm() / x.norm()) < least, name
     assert changed >= 6 * 3
 
 
