@@ -145,19 +145,20 @@ def measure(held: Path, descriptions: list[Path], trained: Path, without: Path |
     plain = [Entity(title, texts[title]) for title in titles if title in texts]
     print(f"{len(documents):,} mentions, {len(plain):,} entities added to {len(less.vocabulary.entities):,}")
     named = add(less, plain)
-    sharp = add(less, [replace(e, examples=tuple(_marked(examples[e.title]))) for e in plain])
-    table = [
+    asked = {document.mentions[0].entity for document in documents}
+    shown = [replace(e, examples=tuple(_marked(examples[e.title]))) for e in plain if e.title in asked]
+    sharp = add(named, shown, clashes=True)
+    ambiguous = [_rivals(document, whole.vocabulary) > 1 for document in documents]
+    print(f"{'':45}{'all':>12}{'ambiguous':>12}")
+    print(f"{'mentions':45}{len(documents):12,}{sum(ambiguous):12,}")
+    print(_row("first candidate by prior", [_by_prior(document) for document in documents], ambiguous))
+    for what, model in (
         ("trained normally", whole),
         ("added by description", named),
         (f"added by description and {EXAMPLES} examples", sharp),
         ("random rows", _random(named, len(plain))),
-    ]
-    kinds = {"all": documents, "ambiguous": [d for d in documents if _rivals(d, whole.vocabulary) > 1]}
-    print(f"{'':45}" + "".join(f"{kind:>12}" for kind in kinds))
-    print(f"{'mentions':45}" + "".join(f"{len(found):12,}" for found in kinds.values()))
-    print(_row("first candidate by prior", (_share(_by_prior(d) for d in found) for found in kinds.values())))
-    for what, model in table:
-        print(_row(what, (_accuracy(model, found) for found in kinds.values())), flush=True)
+    ):
+        print(_row(what, _right(model, documents), ambiguous), flush=True)
 
 
 def _marked(documents: list[Document]) -> Iterator[Document]:
@@ -184,19 +185,16 @@ def _by_prior(document: Document) -> bool:
     return best.entity == mention.entity
 
 
-def _accuracy(model: ModelFolder, documents: list[Document]) -> float:
+def _right(model: ModelFolder, documents: list[Document]) -> list[bool]:
     nlp = Disambiguator(model.network, model.tokenizer, model.vocabulary)
     results = nlp.disambiguate_many(documents, order="local")
-    return _share(result[0].entity == result.document.mentions[0].entity for result in results)
+    return [result[0].entity == result.document.mentions[0].entity for result in results]
 
 
-def _share(right: Iterable[bool]) -> float:
-    found = list(right)
-    return sum(found) / len(found)
-
-
-def _row(what: str, shares: Iterable[float]) -> str:
-    return f"{what:45}" + "".join(f"{100 * share:12.1f}" for share in shares)
+def _row(what: str, right: list[bool], chosen: list[bool]) -> str:
+    """Return a line of percentages: of all, and of the chosen."""
+    some = [one for one, wanted in zip(right, chosen, strict=True) if wanted]
+    return f"{what:45}" + "".join(f"{100 * sum(found) / max(1, len(found)):12.1f}" for found in (right, some))
 
 
 # --- base ---------------------------------------------------------------------------------------------------------
@@ -216,8 +214,10 @@ def base(model: Path) -> None:
         print(
             f"{len(documents)} sentences, {len(nlp.vocabulary.entities)} entities, {median(found):g} candidates a name"
         )
-        print(_row("first candidate", [_share(_by_prior(document) for document in asked)]))
-        print(_row("by description", [_accuracy(ModelFolder.load(own), asked)]))
+        ambiguous = [number > 1 for number in found]
+        print(f"{'':45}{'all':>12}{'ambiguous':>12}")
+        print(_row("first candidate", [_by_prior(document) for document in asked], ambiguous))
+        print(_row("by description", _right(ModelFolder.load(own), asked), ambiguous))
 
 
 # --- time ---------------------------------------------------------------------------------------------------------

@@ -1,19 +1,25 @@
-"""Rows of B from text, after training: a ridge map from what the model's own encoder reads in a description.
+"""Rows of B from text, after training: a ridge map from what the network reads in a description.
 
 Training makes B_e = E_e + W·x_e from another encoder's vectors and keeps the sum alone (training/descriptions.py). What
-is left can be learned back: the map is fitted on the entities that training saw often, from the states of the model's
-encoder over "title: description" to their rows and biases. It is small, and lies in the model folder.
+is left can be learned back. The network is asked who is meant in a text that begins with the title, as it is asked of
+any mention, and its m_e is mapped to the entity's row and bias:
 
-    features of a text    the mean state of its pieces after each of LAYERS (0: the embeddings), one behind the other
-    rows and biases       features · weight + offset
+    "Velm Cup: a rowing race …"    the title is the mention, its entity is [MASK]
+    m_e (equation 2)               what rows of B are multiplied with, so a row of the same make
+    row and bias                   m_e · weight + offset
+
+The map is fitted on the entities that training saw often. It is small, and lies in the model folder. Other features
+were tried (benchmarks/entities.md).
 """
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,15 +28,15 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from deixis.batching import batches_of, make_batch
-from deixis.encoding import Tokenizer, Window
+from deixis.candidates.surfaces import short_titles
+from deixis.encoding import MAX_PIECES, Encoding, Tokenizer
 from deixis.errors import ArtefactError, InputError
 from deixis.model import Network
-from deixis.vocabulary import Vocabulary
+from deixis.vocabulary import MASK, Vocabulary
 
 __all__ = ["Describer", "read_texts"]
 
-LAYERS = (0, 6)  # whose states are averaged; those above are not computed
-PIECES = 48  # of a text that are read, [CLS] and [SEP] among them
+PIECES = 32  # of a text that are read, [CLS] and [SEP] among them
 BATCH_ROWS = 4096
 PENALTIES = (1.0, 10.0, 100.0, 1000.0)  # of the ridge, tried on a tenth that is not fitted on
 FEW = 5  # links under which a row is more its description than what training made of it
@@ -40,9 +46,9 @@ Progress = Callable[[Sequence[list[int]]], Iterable[list[int]]]
 
 @dataclass(frozen=True, slots=True)
 class Describer:
-    """The map from features of a text to a row of B and its bias."""
+    """The map from m_e of a description to a row of B and its bias."""
 
-    weight: Tensor  # (features, entity_size + 1)
+    weight: Tensor  # (entity_size, entity_size + 1)
     offset: Tensor  # (entity_size + 1,)
     explained: float = 0.0  # share of the variance of rows that were not fitted on
 
@@ -68,21 +74,21 @@ class Describer:
                 "fitted on (and thousands to be good)"
             )
         features = read_texts(network, tokenizer, [(title, descriptions[title]) for title in chosen], progress)
-        rows = torch.tensor([vocabulary.row(title) for title in chosen])
-        with torch.inference_mode():
+        rows = torch.tensor([vocabulary.row(title) for title in chosen], device=network.entity_predictions.bias.device)
+        with torch.no_grad():
             weight, bias = network.candidate_rows(rows)
-        return _ridge(features.double(), torch.cat([weight, bias.unsqueeze(-1)], -1).double())
+        return _ridge(features.double(), torch.cat([weight, bias.unsqueeze(-1)], -1).double().cpu())
 
     def rows(
         self, network: Network, tokenizer: Tokenizer, texts: Sequence[tuple[str, str]], progress: Progress = iter
     ) -> tuple[Tensor, Tensor]:
         """Return rows (entities, entity_size) and biases (entities,) for titles and descriptions."""
-        features = read_texts(network, tokenizer, texts, progress)
-        if features.shape[1] != len(self.weight) or self.weight.shape[1] != network.config.entity_size + 1:
+        if self.weight.shape != (network.config.entity_size, network.config.entity_size + 1):
             raise ArtefactError(
-                f"the map of descriptions is {tuple(self.weight.shape)} and the encoder gives {features.shape[1]} "
-                "features; fit it again with `deixis entities fit`"
+                f"the map of descriptions is {tuple(self.weight.shape)}, made for another table than this one of "
+                f"{network.config.entity_size} columns; fit it again with `deixis entities fit`"
             )
+        features = read_texts(network, tokenizer, texts, progress)
         out = features @ self.weight + self.offset
         return out[:, :-1], out[:, -1]
 
@@ -127,33 +133,39 @@ def _solved(features: Tensor, targets: Tensor, penalty: float) -> tuple[Tensor, 
     return weight, target - mean @ weight
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def read_texts(
     network: Network, tokenizer: Tokenizer, texts: Sequence[tuple[str, str]], progress: Progress = iter
 ) -> Tensor:
-    """Return the features (texts, features) of titles and descriptions."""
-    encoded = tokenizer.encode_many([(f"{title}: {description}", ()) for title, description in texts])
-    none = np.zeros(0, np.int64)
-    windows = [tokenizer.window(one, 0, min(len(one.pieces), PIECES - 2), none) for one in encoded]
-    layers = [min(layer, network.config.num_hidden_layers) for layer in LAYERS]
-    features = torch.zeros(len(windows), len(layers) * network.config.hidden_size)
-    device = network.embeddings.word_embeddings.weight.device
+    """Return m_e (texts, entity_size) of the titles in texts "title: description"."""
+    encoded = tokenizer.encode_many([(f"{title}: {text}", [(0, len(_name(title)))]) for title, text in texts])
+    only = np.zeros(1, np.int64)
+    windows = [tokenizer.window(one, 0, _end(one), only) for one in encoded]
+    states = torch.zeros(len(windows), network.config.entity_size)
+    reader, device = _fast(network), network.embeddings.word_embeddings.weight.device
     for places in progress(batches_of(windows, BATCH_ROWS)):
-        features[places] = _features(network, [windows[place] for place in places], layers, device)
-    return features
+        batch = make_batch([windows[place] for place in places]).to(device)
+        hidden = reader.answer(reader.read(batch), torch.full_like(batch.starts, MASK))
+        states[places] = reader.entity_predictions(hidden.float()).cpu()
+    return states
 
 
-def _features(network: Network, windows: list[Window], layers: list[int], device: torch.device) -> Tensor:
-    batch = make_batch(windows).to(device)
-    counts = torch.tensor([len(window.pieces) for window in windows], device=device)
-    owner = torch.repeat_interleave(torch.arange(len(windows), device=device), counts)
-    rows = network.embeddings(batch.pieces, batch.places)
-    means = {}
-    for place in range(max(layers) + 1):
-        if place:
-            layer = network.encoder.layers[place - 1]
-            rows = layer(rows, *layer.attention.project(rows), batch.together)
-        if place in layers:
-            sums = torch.zeros(len(windows), rows.shape[1], device=device).index_add_(0, owner, rows)
-            means[place] = sums / counts.unsqueeze(-1)
-    return torch.cat([means[place] for place in layers], -1).cpu()
+def _end(encoding: Encoding) -> int:
+    """Return where a text is cut: after PIECES, but not inside its title."""
+    return min(len(encoding.pieces), max(PIECES - 2, int(encoding.spans[0, 1])), MAX_PIECES)
+
+
+def _name(title: str) -> str:
+    """Return a title without its bracket: what a text would call it."""
+    return next((short for short in short_titles(title) if title.startswith(short)), title)
+
+
+def _fast(network: Network) -> Network:
+    """Return the network with rows in bf16 where the machine multiplies those faster; the weights are shared."""
+    device = network.embeddings.word_embeddings.weight.device
+    tell: Callable[[], Mapping[str, Any]] = getattr(torch.cpu, "get_capabilities", dict)  # older torch has none
+    if device.type != "cuda" and not tell().get("avx512_bf16"):
+        return network
+    reader = copy.copy(network)
+    reader.precision = torch.bfloat16
+    return reader

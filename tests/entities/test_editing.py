@@ -92,6 +92,12 @@ def row_of(model: ModelFolder, title: str) -> torch.Tensor:
     return model.network.candidate_rows(torch.tensor(row))[0].detach()
 
 
+def test_dropout_has_no_part_in_it(model: ModelFolder) -> None:
+    plain = add(model, [NEW])
+    model.network.train()
+    assert torch.equal(row_of(add(model, [NEW]), "Zed Cup"), row_of(plain, "Zed Cup"))
+
+
 def test_examples_move_the_row_towards_their_mentions(model: ModelFolder) -> None:
     assert NEW.examples
     document = NEW.examples[0].with_candidates([(Candidate("Zed Cup"), *map(Candidate, list(DESCRIPTIONS)[:20]))])
@@ -193,7 +199,7 @@ def test_what_cannot_be_is_said(tmp_path: Path, model: ModelFolder) -> None:
         fit(model, {"Entity 30": "a", "Entity 31": "b"}, 100)
     assert model.describer is not None
     other = replace(model, describer=replace(model.describer, weight=model.describer.weight[1:]))
-    with pytest.raises(ArtefactError, match="fit it again"):
+    with pytest.raises(ArtefactError, match="made for another table than this one of 32 columns; fit it again"):
         add(other, [NEW])
     (tmp_path / "map.safetensors").write_bytes(b"no")
     with pytest.raises(ArtefactError, match=r"map.safetensors is damaged; make it again"):

@@ -137,6 +137,7 @@ def fit(
     descriptions: Annotated[list[Path], typer.Argument(metavar="DESCRIPTIONS...", help="Lines title<TAB>description.")],
     output: Output,
     limit: Annotated[int, typer.Option(min=10, help="Entities that are fitted on, chosen by seed.")] = 20_000,
+    device: Annotated[str, typer.Option(help="Where descriptions are read, e.g. cpu or cuda.")] = "cpu",
 ) -> None:
     """Fit the map from descriptions to rows that `add` and `build` need, on the entities the model knows well.
 
@@ -145,7 +146,9 @@ def fit(
     from deixis.entities import fit as fit_map
     from deixis.training.descriptions import read_descriptions
 
-    fitted = fit_map(_load(model), read_descriptions(descriptions), limit, _progress)
+    opened = _load(model)
+    opened.network.to(device).eval()
+    fitted = fit_map(opened, read_descriptions(descriptions), limit, _progress)
     manifest = _save(fitted, model, output, descriptions)
     explained = fitted.describer.explained if fitted.describer is not None else 0.0
     _tell(manifest, output, f"{explained:.1%} of the variance of rows not fitted on is explained")

@@ -26,6 +26,7 @@ __all__ = ["add", "alike", "build", "build_folder", "fit", "remove", "save_edite
 
 def fit(model: ModelFolder, descriptions: Mapping[str, str], limit: int, progress: Progress = iter) -> ModelFolder:
     """Return the model with a map from descriptions to rows, fitted on its own rows."""
+    model.network.eval()  # a folder comes as training would take it, with dropout
     found = Describer.fit(
         model.network, model.tokenizer, model.vocabulary, descriptions, limit=limit, progress=progress
     )
@@ -53,6 +54,7 @@ def add(
         raise InputError(
             "the model has no map from descriptions to rows; fit one with `deixis entities fit MODEL DESCRIPTIONS.tsv`"
         )
+    model.network.eval()
     texts = [(entity.title, entity.description) for entity in entities]
     rows, biases = model.describer.rows(model.network, model.tokenizer, texts, progress)
     examples = [(place, document) for place, entity in enumerate(entities) for document in entity.examples]
