@@ -1,15 +1,18 @@
 """New entities: rows from descriptions against trained ones, an invented knowledge base, what additions cost.
 
     python benchmarks/entities.py choose vocabulary.jsonl descriptions.tsv --exclude titles.txt -o held.txt
+    python benchmarks/entities.py without held.txt vocabulary.jsonl windows -o without
     python benchmarks/entities.py mentions held.txt articles.jsonl.zst --store store --windows windows -o held
     python benchmarks/entities.py measure held descriptions.tsv --trained model --without model-without
     python benchmarks/entities.py base model
     python benchmarks/entities.py time model descriptions.tsv
 
-`choose` takes entities by seed; `mentions` writes their mentions in articles that training held out, with candidates
-of the store, and sentences of other articles as examples. `measure` reads the mentions with the trained model, and with
-one that was trained without these entities and to which they are added. `base` reads the sentences of benchmarks/data
-with a model that knows only the 500 entities invented for them. `time` adds 10,000 entities and loads the result.
+`choose` takes entities by seed. `without` writes a vocabulary without them and the windows to train on it: their
+mentions are [UNK], which is never a target, and windows that name nothing else are left out, as those of their
+descriptions. `mentions` writes their mentions in articles that training held out, with candidates of the store, and
+sentences of other articles as examples. `measure` reads the mentions with the trained model, and with one that was
+trained without these entities and to which they are added. `base` reads the sentences of benchmarks/data with a model
+that knows only the 500 entities invented for them. `time` adds 10,000 entities and loads the result.
 """
 
 from __future__ import annotations
@@ -23,10 +26,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from deixis.artefacts import MANIFEST, Manifest
+from deixis.artefacts import MANIFEST, Manifest, digest_file, folder_aside
 from deixis.candidates import CandidateStore
 from deixis.checkpoints import ModelFolder
 from deixis.datasets.jsonl import stream_documents
@@ -35,10 +41,11 @@ from deixis.entities import add, build_folder, remove, save_edited
 from deixis.inference import Disambiguator
 from deixis.knowledge import Entity, read_entities
 from deixis.training.descriptions import read_descriptions
-from deixis.vocabulary import SPECIAL, Vocabulary
+from deixis.vocabulary import PAD, SPECIAL, UNK, Vocabulary
 from deixis.wikipedia.articles import Article, read_articles
 from deixis.wikipedia.counting import gather_redirects, read_titles
 from deixis.wikipedia.packing import PackingConfig, split_of
+from deixis.wikipedia.windows import SPLITS, WindowSet
 
 EXAMPLES = 5  # sentences an entity
 AROUND = 600  # characters of an article kept on either side of a mention
@@ -50,9 +57,19 @@ MOST = 4  # mentions of one entity: none decides the figure
 
 
 def choose(
-    vocabulary: Path, descriptions: list[Path], exclude: Path, output: Path, number: int, links: int, seed: int
+    vocabulary: Path,
+    descriptions: list[Path],
+    exclude: Path,
+    output: Path,
+    number: int,
+    links: int,
+    seed: int,
+    windows: Path | None,
 ) -> None:
-    """Write the titles of entities that are described and linked often enough, chosen by seed."""
+    """Write the titles of entities that are described and linked often enough, chosen by seed.
+
+    With windows, those that their held-out split mentions go first: others add nothing to the measurement.
+    """
     entities = Vocabulary.load(vocabulary)
     excluded, described = set(read_titles(exclude)), read_descriptions(descriptions)
     able = sorted(
@@ -60,9 +77,59 @@ def choose(
         for title, count in zip(entities.titles, entities.counts, strict=True)
         if count >= links and title in described and title not in excluded and title not in SPECIAL
     )
-    chosen = sorted(random.Random(seed).sample(able, number))
+    random.Random(seed).shuffle(able)
+    if windows is not None:
+        rows = set(WindowSet.open(windows, "held-out", entities).rows.tolist())
+        able.sort(key=lambda title: entities.row(title) not in rows)
+    chosen = sorted(able[:number])
     output.write_text("\n".join(chosen) + "\n", encoding="utf-8")
     print(f"{len(chosen):,} of {len(able):,} entities with {links} links or more: {output}")
+
+
+# --- without ------------------------------------------------------------------------------------------------------
+
+
+def without(held: Path, vocabulary: Path, windows: Path, output: Path) -> None:
+    """Write the vocabulary and the windows as if some entities did not exist."""
+    entities, gone = Vocabulary.load(vocabulary), set(read_titles(held))
+    kept = [row for row, title in enumerate(entities) if title not in gone]
+    smaller = Vocabulary([entities.titles[row] for row in kept], [entities.counts[row] for row in kept])
+    renamed = np.full(len(entities), UNK, np.int32)
+    renamed[kept] = np.arange(len(kept))
+    output.mkdir(parents=True, exist_ok=True)
+    smaller.save(output / "vocabulary.jsonl")
+    made = Manifest.load(windows / MANIFEST, "windows")
+    with folder_aside(output / "windows") as aside:
+        for split in SPLITS:
+            (aside / split).mkdir()
+            for name, array in _reduced(WindowSet.open(windows, split, entities), renamed).items():
+                np.save(aside / split / f"{name}.npy", array)
+        files = {str(path.relative_to(aside)): digest_file(path) for path in sorted(aside.rglob("*.npy"))}
+        parents = dict(made.parents) | {"vocabulary": smaller.digest, "held out": digest_file(held)}
+        replace(made, parents=parents, files=files, counts={}).save(aside / MANIFEST)
+    print(f"{len(entities) - len(smaller):,} entities left out: {output}")
+
+
+def _reduced(windows: WindowSet, renamed: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
+    """Return the arrays of windows with other rows, without the windows that no known entity is left in."""
+    rows = renamed[windows.rows]
+    mentions, pieces = np.diff(windows.mention_offsets), np.diff(windows.window_offsets)
+    owner = np.repeat(np.arange(len(mentions)), mentions)
+    keep = np.bincount(owner[rows != UNK], minlength=len(mentions)) > 0
+    named, written = np.repeat(keep, mentions), np.repeat(keep, pieces)
+    arrays: dict[str, NDArray[Any]] = {
+        "pieces": windows.pieces[written],
+        "window_offsets": np.concatenate(([0], np.cumsum(pieces[keep]))),
+        "mention_offsets": np.concatenate(([0], np.cumsum(mentions[keep]))),
+        "spans": windows.spans[named],
+        "rows": rows[named],
+    }
+    if windows.candidates is not None:
+        found = renamed[windows.candidates[named]]
+        found[found == UNK] = PAD
+        behind = np.argsort(found == PAD, axis=1, kind="stable")
+        arrays["candidates"] = np.take_along_axis(found, behind, 1)
+    return arrays
 
 
 # --- mentions -----------------------------------------------------------------------------------------------------
@@ -257,6 +324,11 @@ def main() -> None:
     part.add_argument("--number", type=int, default=2000)
     part.add_argument("--links", type=int, default=20)
     part.add_argument("--seed", type=int, default=0)
+    part.add_argument("--windows", type=Path)
+    part = parts.add_parser("without")
+    for name in ("held", "vocabulary", "windows"):
+        part.add_argument(name, type=Path)
+    part.add_argument("--output", "-o", type=Path, required=True)
     part = parts.add_parser("mentions")
     part.add_argument("held", type=Path)
     part.add_argument("articles", type=Path, nargs="+")
@@ -278,6 +350,7 @@ def main() -> None:
     given = vars(parser.parse_args())
     run: dict[str, Callable[..., None]] = {
         "choose": choose,
+        "without": without,
         "mentions": mentions,
         "measure": measure,
         "base": base,
