@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -144,7 +145,7 @@ def test_switching_the_order(page: Page) -> None:
     expect(page.locator("#changes")).to_contain_text("Confidence order")
     page.locator("#orders label", has_text="natural").click()
     page.get_by_role("button", name="One step forth").click()
-    expect(page.locator("#reading mark.current, #reading mark.unresolved")).to_have_count(1)
+    expect(page.locator("#reading mark.current")).to_have_count(1)
     assert page.locator("#reading mark").first.get_attribute("class") != "masked"  # from left to right
     page.locator("#orders label", has_text="local").click()
     expect(page.locator("#place")).to_have_text("0 of 1")
@@ -163,12 +164,13 @@ def test_a_document_brings_its_mentions(page: Page) -> None:
     assert page.locator("#reading b").count() == 0  # a text is a text
 
 
-def test_examples_are_documents_of_the_server(page: Page) -> None:
-    expect(page.locator("#examples option")).to_have_count(4)
+def test_examples_are_those_whose_names_the_model_knows(page: Page) -> None:
+    expect(page.locator("#examples option")).to_have_count(2)
     page.locator("#examples").select_option(index=1)
     expect(page.locator("#reading mark")).to_have_count(6)
     examples = json.loads((Path(app.PAGE) / "examples.json").read_text())
-    given = examples[0]["document"]
+    assert all(example["knows"] in example["document"]["text"] for example in examples)
+    given = next(example["document"] for example in examples if "mentions" in example["document"])
     surfaces = [given["text"][mention["start"] : mention["end"]] for mention in given["mentions"]]
     assert surfaces == ["Messi", "World Cup", "Qatar", "Argentina", "France", "Buenos Aires"]
 
@@ -202,11 +204,25 @@ def test_an_overloaded_server_and_one_that_is_gone(page: Page) -> None:
     resolve(page)
 
 
-def test_a_phone_needs_no_sideways_scrolling(page: Page) -> None:
+def test_a_phone_shows_text_and_panel_together(page: Page) -> None:
     page.set_viewport_size({"width": 360, "height": 740})
-    resolve(page)
+    resolve(page, "Once upon a time. " * 60 + TEXT + " And so on." * 60)
     page.get_by_role("button", name="One step forth").click()
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    for seen in ("#reading mark.current", "#panel .kicker", "#play"):
+        expect(page.locator(seen).first).to_be_in_viewport()
+
+
+def test_what_is_left_open_says_why(page: Page) -> None:
+    resolve(page)
+    row = page.locator("#decisions button", has_text="left open, unsure").first
+    row.click()
+    expect(page.locator("#panel")).to_contain_text(
+        re.compile(r"Left open, unsure: Entity \d+ has 0\.\d+, under the threshold")
+    )
+    expect(page.locator("#reading mark.current")).to_have_attribute("title", re.compile("left open, unsure"))
+    page.keyboard.press("End")
+    expect(page.locator("#reading mark.unresolved sup").first).to_have_text("–")
 
 
 def test_the_reference(page: Page, address: str) -> None:

@@ -21,12 +21,12 @@ from tests.worlds import make_disambiguator
 
 NAMES = {
     name: tuple(Candidate(f"Entity {5 * place + number}", 1 / (number + 1.5)) for number in range(1 + place % 4))
-    for place, name in enumerate(("rugby", "messi", "cup", "world", "city", "team"))
+    for place, name in enumerate(("rugby", "messi", "cup", "world", "city", "team", "qatar"))
 }
 
 
 class Store:
-    """Knows six names, of one to four meanings."""
+    """Knows seven names, of one to four meanings."""
 
     def lookup(self, surface: str) -> tuple[Candidate, ...]:
         return NAMES.get(surface.lower(), ())

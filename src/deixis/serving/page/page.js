@@ -92,7 +92,8 @@ function sayChanges() {
   const parts = others.map((other) => {
     const found = [...differing(other)];
     if (!found.length) return `the same answers as ${other}`;
-    const some = found.slice(0, 3).map((mention) => `${run().surface(mention)}, there ${state.runs[other].answer(mention) ?? "left open"}`);
+    const answer = (order, mention) => state.runs[order].answer(mention) ?? "left open";
+    const some = found.slice(0, 3).map((mention) => `${run().surface(mention)} is ${answer(state.order, mention)}, there ${answer(other, mention)}`);
     return `${found.length} ${found.length > 1 ? "answers" : "answer"} other than ${other} (${some.join("; ")}${found.length > 3 ? "; …" : ""})`;
   });
   at("changes").textContent = `${state.order[0].toUpperCase()}${state.order.slice(1)} order: ${parts.join(", ")}.`;
@@ -109,6 +110,11 @@ function go(place) {
   at("slider").setAttribute("aria-valuetext", `step ${state.place} of ${run().last}`);
   at("back").disabled = state.place === 0;
   at("forth").disabled = state.place === run().last;
+}
+
+/** Bring what was decided just now into view, between the controls and the panel. */
+function follow() {
+  at("reading").querySelector("mark.current")?.scrollIntoView({ block: "nearest" });
 }
 
 function pick(mention) {
@@ -129,10 +135,12 @@ function play() {
   if (state.timer !== null) return stop();
   state.picked = null;
   go(state.place === run().last ? 0 : state.place + 1);
+  follow();
   at("play").textContent = "Pause";
   at("play").setAttribute("aria-pressed", "true");
   state.timer = setInterval(() => {
     go(state.place + 1);
+    follow();
     if (state.place === run().last) stop();
   }, PACE);
 }
@@ -141,6 +149,7 @@ function step(place) {
   stop();
   state.picked = null;
   go(place);
+  follow();
 }
 
 function onkey(event) {
@@ -154,8 +163,16 @@ function onkey(event) {
   event.preventDefault();
 }
 
+/** Whether this server's model knows the names of an example; one without a store needs candidates with the text. */
+async function isKnown(example) {
+  const answer = await fetch(`/candidates?surface=${encodeURIComponent(example.knows)}`);
+  return answer.ok ? (await answer.json()).candidates.length > 0 : "mentions" in example.document;
+}
+
 async function loadExamples() {
-  const examples = await (await fetch("/page/examples.json")).json();
+  const all = await (await fetch("/page/examples.json")).json();
+  const known = await Promise.all(all.map(isKnown));
+  const examples = all.filter((_, index) => known[index]);
   at("examples").append(...examples.map((example, index) => element("option", { value: String(index) }, example.name)));
   at("examples").addEventListener("change", () => {
     const example = examples[Number(at("examples").value)];

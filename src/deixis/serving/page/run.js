@@ -29,13 +29,18 @@ export class Run {
     return this.mentions[mention].resolution?.entity ?? null;
   }
 
+  /** What is said of a mention without an answer. */
+  open(mention) {
+    return `left open, ${this.mentions[mention].reason ?? "no answer"}`;
+  }
+
   /** masked, current, decided or unresolved. */
   state(mention, place) {
     const decided = this.places.get(mention);
     if (decided === undefined) return "unresolved"; // no candidates: it stays [MASK] for ever
     if (decided > place) return "masked";
-    if (this.answer(mention) === null) return "unresolved";
-    return decided === place ? "current" : "decided";
+    if (decided === place) return "current";
+    return this.answer(mention) === null ? "unresolved" : "decided";
   }
 
   masked(place) {

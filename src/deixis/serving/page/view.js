@@ -21,6 +21,7 @@ export function element(tag, properties = {}, ...children) {
   return made;
 }
 
+const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
 const percent = (chance) => (chance > 0.995 && chance < 1 ? "99+" : Math.round(chance * 100)) + " %";
 
 /** Lay the text out once a run; `draw` then only changes classes. */
@@ -55,8 +56,8 @@ export function drawText(target, run, place, picked, differing) {
     mark.className = state;
     mark.classList.toggle("chosen", mention === picked);
     mark.classList.toggle("differs", shown && differing.has(mention));
-    mark.querySelector("sup").textContent = shown ? run.steps[run.places.get(mention) - 1].number : "?";
-    const label = shown ? run.answer(mention) : state === "masked" ? "still masked" : "left open";
+    mark.querySelector("sup").textContent = shown ? run.steps[run.places.get(mention) - 1].number : state === "masked" ? "?" : "–";
+    const label = state === "masked" ? "still masked" : (run.answer(mention) ?? run.open(mention));
     mark.setAttribute("aria-label", `${run.surface(mention)}: ${label}`);
     mark.title = label;
   }
@@ -127,7 +128,7 @@ function decidedNow(run, mention) {
   const after = asked ?? resolution?.alternatives ?? run.chances(mention, at) ?? [];
   const alone = run.local === run ? null : run.local.chances(mention, 0);
   const only = after.length === 1 ? "Its only candidate: no need to ask." : null;
-  const note = resolution ? only : `Left open: ${run.mentions[mention].reason ?? "no answer"}.`;
+  const note = resolution ? only : sentence(run.open(mention));
   return [
     element("h3", {}, run.surface(mention)),
     note && element("p", { className: "quiet" }, note),
@@ -177,12 +178,12 @@ function mentionPanel(run, place, mention, onpick) {
   const at = run.places.get(mention);
   const after = state === "masked" ? run.chances(mention, place) : at ? (run.steps[at - 1].open.get(mention) ?? run.chances(mention, at)) : null;
   const alone = run.local === run ? null : run.local.chances(mention, 0);
-  const { resolution, reason } = run.mentions[mention];
+  const { resolution } = run.mentions[mention];
   const shown = state === "masked" ? best(after ?? [])[0] : resolution?.entity;
   return [
     element("p", { className: "kicker" }, kicker[state] + (state === "decided" ? ` in step ${run.steps[at - 1].number}` : "")),
     element("h3", {}, run.surface(mention)),
-    state === "unresolved" ? element("p", {}, reason ?? "no answer") : null,
+    state !== "masked" && !resolution ? element("p", {}, sentence(run.open(mention))) : null,
     after && candidates(after, alone && new Map(alone), shown),
     alone && after?.length > 1 ? element("p", { className: "quiet" }, TICK) : null,
     resolution && state !== "masked" ? wikipedia(resolution.entity) : null,
@@ -207,8 +208,8 @@ export function drawPanel(target, run, order, place, picked, onpick) {
 
 export function drawDecisions(target, run, place, ongo) {
   const rows = run.steps.flatMap((step, index) => step.decided.map((mention) => {
-    const { resolution, reason } = run.mentions[mention];
-    const answer = element("span", {}, element("span", { className: "surface" }, run.surface(mention)), " → ", resolution?.entity ?? `left open: ${reason ?? "no answer"}`);
+    const { resolution } = run.mentions[mention];
+    const answer = element("span", {}, element("span", { className: "surface" }, run.surface(mention)), " → ", resolution?.entity ?? run.open(mention));
     const button = element("button", { type: "button", onclick: () => ongo(index + 1) },
       element("span", { className: "step" }, String(step.number)), answer,
       element("span", { className: "number" }, resolution ? percent(resolution.probability) : ""));
