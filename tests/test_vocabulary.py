@@ -55,14 +55,12 @@ def test_articles_become_a_vocabulary_with_redirects_resolved(tmp_path: Path) ->
     (tmp_path / "titles.txt").write_text("trier\nKoeln\n")
     output = tmp_path / "vocabulary.jsonl"
     complaints: list[str] = []
-    manifest = build_vocabulary(
-        [given],
-        output,
-        tables=[tmp_path / "redirects.tsv"],
-        include=[tmp_path / "titles.txt"],
-        min_count=2,
-        report=complaints.append,
-    )
+
+    def build() -> Manifest:
+        tables, include = [tmp_path / "redirects.tsv"], [tmp_path / "titles.txt"]
+        return build_vocabulary([given], output, tables=tables, include=include, min_count=2, report=complaints.append)
+
+    manifest = build()
     vocabulary = Vocabulary.load(output)
     assert dict(zip(vocabulary.titles[3:], vocabulary.counts[3:], strict=True)) == {"Bonn": 2, "Cologne": 2, "Trier": 0}
     assert manifest.counts["links"] == 4
@@ -70,16 +68,8 @@ def test_articles_become_a_vocabulary_with_redirects_resolved(tmp_path: Path) ->
     assert Manifest.load(manifest_path(output), "vocabulary") == manifest
     first = output.read_bytes()
     output.unlink()
-    again = build_vocabulary(
-        [given],
-        output,
-        tables=[tmp_path / "redirects.tsv"],
-        include=[tmp_path / "titles.txt"],
-        min_count=2,
-        report=complaints.append,
-    )
+    assert build() == manifest
     assert output.read_bytes() == first
-    assert again == manifest
 
 
 def test_lukes_file_is_read(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ where the gold is known, right (✓) and wrong (✗).
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -89,6 +89,19 @@ def _in_text_order(resolutions: Resolutions) -> list[tuple[Mention, Resolution]]
     return sorted(pairs, key=lambda pair: (pair[0].start, pair[0].end))
 
 
+def _pieces(resolutions: Resolutions) -> Iterator[tuple[str, tuple[Mention, Resolution] | None]]:
+    """Yield the text in pieces: what stands before a mention, with that mention; at last the rest.
+
+    A mention that overlaps the one before it is not among them: the lists below a text have it.
+    """
+    text, position = resolutions.document.text, 0
+    for mention, resolution in _in_text_order(resolutions):
+        if mention.start >= position:
+            yield text[position : mention.start], (mention, resolution)
+            position = mention.end
+    yield text[position:], None
+
+
 def _in_step_order(resolutions: Resolutions) -> list[tuple[Mention, Resolution]]:
     """In the order of decisions; mentions without an answer come last."""
     return sorted(_in_text_order(resolutions), key=lambda pair: (pair[1].entity is None, pair[1].step))
@@ -106,17 +119,15 @@ def _numbers(resolutions: Resolutions) -> dict[tuple[int, int], str]:
 
 def linked_text(resolutions: Resolutions) -> Group:
     """Return a linked text for the terminal: mentions underlined and numbered as decided, then a table of them."""
-    text, numbers = resolutions.document.text, _numbers(resolutions)
-    shown, position = Text(), 0
+    numbers, shown = _numbers(resolutions), Text()
     table = RichTable("", "mention", "entity", "p", "link", box=box.SIMPLE, header_style="dim")
-    for mention, resolution in _in_text_order(resolutions):
-        if mention.start >= position:
+    for plain, marked in _pieces(resolutions):
+        shown.append(plain)
+        if marked is not None:
+            mention, resolution = marked
             style = "dim" if resolution.entity is None else "cyan"
-            shown.append(text[position : mention.start])
-            shown.append(text[mention.start : mention.end], style=f"underline {style}")
+            shown.append(resolution.text, style=f"underline {style}")
             shown.append(f"[{numbers[mention.start, mention.end]}]", style=f"bold {style}")
-            position = mention.end
-    shown.append(text[position:])
     for mention, resolution in _in_step_order(resolutions):
         entity = Text(resolution.entity or resolution.reason or "", style="dim" if resolution.entity is None else "")
         link = Text(resolution.url or "", style=f"link {resolution.url}" if resolution.url else "")
@@ -129,13 +140,10 @@ def linked_text(resolutions: Resolutions) -> Group:
 
 def linked_html(resolutions: Resolutions) -> str:
     """Return a linked text as a fragment of HTML without scripts, for notebooks: links, numbered as decided."""
-    text, numbers, position = resolutions.document.text, _numbers(resolutions), 0
-    parts = ["<div><p>"]
-    for mention, resolution in _in_text_order(resolutions):
-        if mention.start >= position:
-            parts += [_escaped(text[position : mention.start]), _link(resolution, resolution.text, numbers)]
-            position = mention.end
-    parts += [_escaped(text[position:]), "</p>\n<table><tr><th></th><th>mention</th><th>entity</th><th>p</th></tr>\n"]
+    numbers, parts = _numbers(resolutions), ["<div><p>"]
+    for plain, marked in _pieces(resolutions):
+        parts += [_escaped(plain), "" if marked is None else _link(marked[1], marked[1].text, numbers)]
+    parts.append("</p>\n<table><tr><th></th><th>mention</th><th>entity</th><th>p</th></tr>\n")
     for mention, resolution in _in_step_order(resolutions):
         answer = _link(resolution, resolution.entity or "") if resolution.entity else f"<i>{_reason(resolution)}</i>"
         chance = f"{resolution.probability:.2f}" if resolution.entity is not None else ""
@@ -158,18 +166,14 @@ def _reason(resolution: Resolution) -> str:
 
 def sequence_text(resolutions: Resolutions) -> Text:
     """Return the inference sequence for the terminal: the text, then one line a decision."""
-    text = resolutions.document.text
     shown = Text()
-    position = 0
-    for mention, resolution in _in_text_order(resolutions):
-        if mention.start < position:
-            continue  # it overlaps the one before: it has its line below
-        kind = verdict(mention, resolution)
-        shown.append(text[position : mention.start])
-        shown.append(text[mention.start : mention.end], style=f"underline {STYLES[kind]}")
-        shown.append(f"[{_step(resolution)}{MARKS[kind]}]", style=f"bold {STYLES[kind]}")
-        position = mention.end
-    shown.append(text[position:] + "\n\n")
+    for plain, marked in _pieces(resolutions):
+        shown.append(plain)
+        if marked is not None:
+            kind = verdict(*marked)
+            shown.append(marked[1].text, style=f"underline {STYLES[kind]}")
+            shown.append(f"[{_step(marked[1])}{MARKS[kind]}]", style=f"bold {STYLES[kind]}")
+    shown.append("\n\n")
     for mention, resolution in _in_step_order(resolutions):
         kind = verdict(mention, resolution)
         line = f"{_step(resolution):>4} {MARKS[kind]:1} {resolution.text} → {_answer(resolution)}"
@@ -205,19 +209,14 @@ def sequence_record(resolutions: Resolutions) -> dict[str, Any]:
 
 def sequence_html(resolutions: Resolutions, heading: str) -> str:
     """Return the inference sequence as a section of a page: a slider walks through the steps."""
-    text = resolutions.document.text
     steps = max((resolution.step for resolution in resolutions), default=0)
     parts = [
         f"<section class=sequence><h2>{html.escape(heading)}</h2>\n",
         f"<label>step <input type=range min=0 max={steps} value={steps}> <output>{steps}</output></label>\n<p>",
     ]
-    position = 0
-    for mention, resolution in _in_text_order(resolutions):
-        if mention.start < position:
-            continue
-        parts += [_escaped(text[position : mention.start]), _mark(mention, resolution)]
-        position = mention.end
-    parts += [_escaped(text[position:]), "</p>\n<ol>"]
+    for plain, marked in _pieces(resolutions):
+        parts += [_escaped(plain), "" if marked is None else _mark(*marked)]
+    parts.append("</p>\n<ol>")
     for mention, resolution in _in_step_order(resolutions):
         kind = verdict(mention, resolution)
         gold = f" <i>gold: {html.escape(mention.entity or '')}</i>" if kind == "wrong" else ""
