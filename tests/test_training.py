@@ -247,6 +247,15 @@ def test_a_small_world_is_learned() -> None:
     assert steps[-1].loss < steps[0].loss / 5
 
 
+@pytest.mark.parametrize("settings", PATTERNS)
+def test_a_single_window_is_trained_on(settings: dict[str, Any]) -> None:
+    """With dropout the gradients of its keys come transposed."""
+    network = make_network(**settings)
+    before = snapshot(network)
+    list(train(network, make_data(1), SMALL.with_settings({"epochs": 1, "dropout": 0.1})))
+    assert any(not torch.equal(after, before[name]) for name, after in network.state_dict().items())
+
+
 def test_averages_are_not_the_last_weights() -> None:
     last, mean = make_network(), make_network()
     for network, average in ((last, 0.0), (mean, 0.9)):
