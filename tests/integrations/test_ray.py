@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -48,7 +49,7 @@ BAD = [b"{not json", b'{"id": "no text"}', b"[1]"]
 @pytest.fixture(scope="module")
 def running() -> Iterator[int]:
     """A cluster of this machine, for the tests of this file."""
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
     with cluster() as cpus:
         yield cpus

@@ -226,7 +226,10 @@ def cluster(address: str | None = None) -> Iterator[int]:
     except (ConnectionError, RuntimeError, ValueError) as error:
         where = "here" if address is None else f"at {address}"
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"no Ray cluster answers {where} ({said}); start one: ray start --head") from None
+        raise InputError(
+            f"no Ray cluster answers {where} ({said}); start one with `ray start --head`, and where it has a token, "
+            "set RAY_AUTH_MODE=token here too"
+        ) from None
     try:
         yield _cpus()
     finally:
