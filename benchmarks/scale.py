@@ -357,6 +357,7 @@ def main() -> None:
     for command in (link_parser, corpus_parser, hosts_parser):
         command.add_argument("--work", type=Path, required=True, help="where everything is written")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the cluster is ended too
     given.work.mkdir(parents=True, exist_ok=True)
     given.run(given)
 
