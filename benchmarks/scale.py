@@ -22,6 +22,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -100,6 +101,8 @@ def cluster() -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
         "--include-dashboard=false",
     ]
     nodes: list[subprocess.Popen[bytes]] = []
+    # A folder of its own, with a short name for its sockets: no other command takes this cluster for the machine's.
+    ENVIRONMENT["RAY_TMPDIR"] = tempfile.mkdtemp(prefix="ray-")
     try:
         for more in (head, ["--address", address]):
             nodes.append(
@@ -113,6 +116,7 @@ def cluster() -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
             node.terminate()  # it ends what it started, but for what hangs
             node.wait()
             kill(started, signal.SIGKILL)
+        shutil.rmtree(ENVIRONMENT["RAY_TMPDIR"], ignore_errors=True)
 
 
 # --- Linking --------------------------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ BAD = [b"{not json", b'{"id": "no text"}', b"[1]"]
 def running() -> Iterator[int]:
     """A cluster of this machine, for the tests of this file."""
     os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
     with cluster() as cpus:
         yield cpus
     ray.shutdown()
