@@ -5,10 +5,10 @@ PYTHON ?= python3
 SETUP := $(VENV)/.setup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format docs bench clean
+.PHONY: help setup demo demo-toy model test check format docs bench clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(SETUP)  ## create .venv and install deixis with its tools
 
@@ -18,8 +18,14 @@ $(SETUP): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
-demo: $(SETUP)  ## train the toy world and watch a text being resolved step by step
+demo: $(SETUP)  ## link a news-like text with the packaged model and watch the order of decisions
+	$(BIN)/python -m deixis.demo
+
+demo-toy: $(SETUP)  ## train the toy world and watch a text being resolved step by step
 	$(BIN)/python -m deixis.toy
+
+model: $(SETUP)  ## make the default model: OUT=… W=… ENWIK8=… BERT=… B=… (recipes/default)
+	$(BIN)/python recipes/default/make.py $(OUT) --wikipedia $(W) --enwik8 $(ENWIK8) --bert $(BERT) --benchmarks $(B)
 
 test: $(SETUP)  ## run the test suite
 	$(BIN)/python -m pytest

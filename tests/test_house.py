@@ -36,6 +36,7 @@ FLOORS = [
     {"evaluation", "rendering"},
     {"serving", "integrations"},
     {"toy"},
+    {"demo"},
     {"cli"},
 ]
 

@@ -1,0 +1,240 @@
+"""The default model, from corpora to a finished folder: each step a command of deixis, skipped where its artefact is.
+
+    python recipes/default/make.py OUT --wikipedia FOLDER --enwik8 FILE --bert FOLDER --benchmarks FOLDER
+    python recipes/default/make.py OUT … --until windows       # stop there; the next run goes on
+    python recipes/default/make.py OUT … --finetuned           # and the variant fine-tuned on AIDA, with its report
+
+All parameters are in recipe.toml beside this file. What is made, in OUT:
+
+    enwik8.jsonl.zst → redirects.tsv, include.txt → vocabulary.jsonl → store → windows → vectors.npy
+    → stage1 → stage2 → model (cut and quantised, its card in README.md) ← reports/*.json
+
+Change a parameter, delete what was made with it, and run again: what deixis made refuses strangers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+from card import write_card
+
+from deixis.artefacts import open_text, write_aside
+from deixis.cli import app
+from deixis.datasets import open_dataset
+from deixis.documents import normalise_title
+from deixis.errors import DeixisError
+from deixis.training.__main__ import main as training
+from deixis.vocabulary import Vocabulary
+
+HERE = Path(__file__).parent
+Table = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What makes an artefact."""
+
+    artefact: Path
+    make: Callable[[], None]
+
+    @property
+    def name(self) -> str:
+        return self.artefact.name.split(".")[0]
+
+
+def options(table: Table) -> list[str]:
+    """Return a table as options of a command; tables in it are not for the command."""
+    words: list[str] = []
+    for name, value in table.items():
+        if value is True:
+            words.append(f"--{name}")
+        elif isinstance(value, list):
+            words += [word for item in value for word in (f"--{name}", str(item))]
+        elif not isinstance(value, dict | bool):
+            words += [f"--{name}", str(value)]
+    return words
+
+
+def fields(table: Table) -> list[str]:
+    """Return the fields of a training recipe as options."""
+    return [word for name, value in table.get("fields", {}).items() for word in ("--set", f"{name}={value}")]
+
+
+def run(*words: object) -> None:
+    """Run a command of deixis."""
+    arguments = [str(word) for word in words]
+    print("deixis", " ".join(arguments), file=sys.stderr, flush=True)
+    app(arguments, standalone_mode=False)
+
+
+class Recipe:
+    """The steps, given the recipe's tables and the paths of its inputs."""
+
+    def __init__(self, tables: Table, given: argparse.Namespace) -> None:
+        self.tables, self.out, self.bert, self.benchmarks = tables, given.out, given.bert, given.benchmarks
+        inputs = {name: [given.wikipedia / path for path in paths] for name, paths in tables["inputs"].items()}
+        self.enwik8 = given.enwik8
+        self.pages = [self.out / "enwik8.jsonl.zst", *inputs["pages"]]
+        self.annotated, self.described = inputs["annotated"], inputs["descriptions"]
+        self.aliases, self.moved = inputs["aliases"], inputs["redirects"]
+        self.redirects = self.out / "redirects.tsv"
+
+    def steps(self, finetuned: bool) -> Iterator[Step]:
+        """Yield the steps in their order."""
+        out, tables = self.out, self.tables
+        yield Step(self.pages[0], lambda: run("articles", self.enwik8, "-o", self.pages[0]))
+        yield Step(self.redirects, self.make_redirects)
+        yield Step(out / "include.txt", self.make_include)
+        yield Step(out / "vocabulary.jsonl", self.make_vocabulary)
+        yield Step(out / "store", self.make_store)
+        yield Step(out / "descriptions.tsv", self.make_descriptions)
+        yield Step(out / "windows", self.make_windows)
+        yield Step(out / "vectors.npy", self.make_vectors)
+        yield Step(out / "stage1", lambda: self.train("stage1", self.bert, "--vocabulary", out / "vocabulary.jsonl"))
+        yield Step(out / "stage2", lambda: self.train("stage2", out / "stage1"))
+        yield Step(out / "model", lambda: self.quantise(out / "stage2", out / "model"))
+        for name in tables["reports"]:
+            path = out / "reports" / f"{name}.json"
+            yield Step(path, lambda name=name, path=path: self.evaluate(name, out / "model", path))  # type: ignore[misc]
+        yield Step(out / "model" / "README.md", self.make_card)
+        if finetuned:
+            yield Step(out / "tuned", self.finetune)
+            path = out / "reports" / "finetuned" / "aida.json"
+            yield Step(path, lambda: self.evaluate("aida", out / "tuned", path))
+
+    def make_redirects(self) -> None:
+        aliases, described = self.repeated("aliases", self.aliases), self.repeated("descriptions", self.described)
+        names = [*self.repeated("annotated", self.annotated), *self.repeated("redirects", self.moved)]
+        run("redirects", *self.pages, *names, *aliases, *described, "-o", self.redirects)
+
+    def make_include(self) -> None:
+        titles = {
+            candidate.entity
+            for name, lists in self.tables["include"].items()
+            for document in open_dataset(self.benchmarks, name, lists).documents
+            for mention in document.mentions
+            for candidate in mention.candidates or ()
+        }
+        with write_aside(self.out / "include.txt") as file:
+            file.writelines(f"{title}\n".encode() for title in sorted(titles))
+
+    def make_vocabulary(self) -> None:
+        chosen = ["--include", self.out / "include.txt", "--redirects", self.redirects]
+        own = options(self.tables["vocabulary"])
+        run("vocabulary", *self.pages, *self.annotated, *chosen, *own, "-o", self.out / "vocabulary.jsonl")
+
+    def make_store(self) -> None:
+        aliases, described = self.repeated("aliases", self.aliases), self.repeated("descriptions", self.described)
+        names = [*self.repeated("annotated", self.annotated), "--redirects", self.redirects]
+        run("candidates", "build", *self.pages, *names, *aliases, *described, "-o", self.out / "store")
+
+    def make_descriptions(self) -> None:
+        """Keep the descriptions of entities that have a row, the first of each."""
+        left = set(Vocabulary.load(self.out / "vocabulary.jsonl").entities)
+        with write_aside(self.out / "descriptions.tsv") as written:
+            for path in self.described:
+                with open_text(path) as file:
+                    for line in file:
+                        title = normalise_title(line.split(b"\t")[0].decode())
+                        if title in left:
+                            left.remove(title)
+                            written.write(line)
+
+    def make_windows(self) -> None:
+        out = self.out
+        run(
+            *("windows", *self.pages, *self.annotated, "--descriptions", out / "descriptions.tsv"),
+            *("--vocabulary", out / "vocabulary.jsonl", "--tokenizer", self.bert, "--redirects", self.redirects),
+            *("--store", out / "store", *options(self.tables["windows"]), "-o", out / "windows"),
+        )
+
+    def make_vectors(self) -> None:
+        made = [self.bert, self.out / "vocabulary.jsonl", self.out / "descriptions.tsv", self.out / "vectors.npy"]
+        words = ["describe", *map(str, made), *options(self.tables["describe"])]
+        print("python -m deixis.training", " ".join(words), file=sys.stderr, flush=True)
+        if training(words):
+            sys.exit(1)
+
+    def train(self, stage: str, start: Path, *given: object) -> None:
+        table = self.tables[stage]
+        described = ["--descriptions", self.out / "vectors.npy"]
+        run(
+            "pretrain",
+            start,
+            self.out / "windows",
+            self.out / stage,
+            *given,
+            *described,
+            *options(table),
+            *fields(table),
+        )
+
+    def quantise(self, source: Path, target: Path) -> None:
+        store = ["--candidates", self.out / "store", "--cut", "--redirects", self.redirects]
+        keep = ["--keep", self.out / "include.txt"]
+        run("quantise", source, "-o", target, *keep, *store, *options(self.tables["quantise"]))
+
+    def evaluate(self, name: str, model: Path, path: Path) -> None:
+        own = options(self.tables["reports"][name])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside = path.with_suffix(".part")
+        with aside.open("w") as file, contextlib.redirect_stdout(file):
+            run("evaluate", "--data", self.benchmarks, "--model", model, "--redirects", self.redirects, *own, "--json")
+        aside.replace(path)
+
+    def make_card(self) -> None:
+        reports = [
+            orjson.loads((self.out / "reports" / f"{name}.json").read_bytes()) for name in self.tables["reports"]
+        ]
+        write_card(self.out / "model", reports)
+
+    def finetune(self) -> None:
+        table = dict(self.tables["finetune"])
+        documents, data = table.pop("documents"), ["--data", self.benchmarks]
+        run("finetune", self.out / "model", documents, self.out / "tuned", *data, *options(table), *fields(table))
+
+    @staticmethod
+    def repeated(name: str, paths: list[Path]) -> list[object]:
+        return [word for path in paths for word in (f"--{name}", path)]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Make what is missing."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path, help="the folder for everything that is made")
+    parser.add_argument("--wikipedia", type=Path, required=True, help="the folder with articles, descriptions, aliases")
+    parser.add_argument("--enwik8", type=Path, required=True, help="a dump, e.g. enwik8")
+    parser.add_argument("--bert", type=Path, required=True, help="the encoder to start from, a Hugging Face folder")
+    parser.add_argument("--benchmarks", type=Path, required=True, help="the folder with the unpacked benchmarks")
+    parser.add_argument("--recipe", type=Path, default=HERE / "recipe.toml", help="recipe.toml beside this file")
+    parser.add_argument("--until", help="the last artefact to make, e.g. windows")
+    parser.add_argument("--finetuned", action="store_true", help="also fine-tune on AIDA, and report that")
+    given = parser.parse_args(arguments)
+    given.out.mkdir(parents=True, exist_ok=True)
+    steps = list(Recipe(tomllib.loads(given.recipe.read_text()), given).steps(given.finetuned))
+    if given.until not in (None, *(step.name for step in steps)):
+        parser.error(f"--until {given.until}: the artefacts are {', '.join(step.name for step in steps)}")
+    try:
+        for step in steps:
+            if step.artefact.exists():
+                print(f"{step.artefact} is there", file=sys.stderr)
+            else:
+                step.make()
+            if step.name == given.until:
+                break
+    except DeixisError as error:
+        print(f"deixis: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
