@@ -59,7 +59,9 @@ def calibrate(
     settings = Settings(order=order)  # type: ignore[arg-type]  # checked by Settings
     nlp = Disambiguator.load(model, device)
     if not isinstance(nlp.detector, NameDetector):
-        raise InputError(f"{model} has no candidate store to find mentions by; give it one: deixis quantise --candidates STORE")
+        raise InputError(
+            f"{model} has no candidate store to find mentions by; give it one: deixis quantise --candidates STORE"
+        )
     table = read_redirects(redirects) if redirects else {}
     dataset = open_dataset(data, name)
     if limit is not None:

@@ -127,7 +127,8 @@ def sequences(outcome: Outcome, prefixes: Sequence[str]) -> list[tuple[str, Reso
     """Return the documents whose id starts with a prefix, as each run decided them, with a heading."""
     return [
         (
-            f"{resolutions.document.id or f'document {place + 1}'}, {result.name} {result.candidates}, {run.label} order",
+            f"{resolutions.document.id or f'document {place + 1}'}, {result.name} {result.candidates}, "
+            f"{run.label} order",
             _as_judged(resolutions, [j for j in run.judgements if j.document == place]),
         )
         for result in outcome.results
