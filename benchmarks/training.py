@@ -116,6 +116,7 @@ def make_data(part: Part) -> TrainingData:
         None,
         101,
         102,
+        103,
     )
 
 

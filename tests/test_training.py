@@ -48,6 +48,7 @@ def make_data(windows: int = 24, seed: int = 0, unknown: float = 0.1, candidates
         rivals,
         tokenizer.cls,
         tokenizer.sep,
+        tokenizer.mask,
     )
 
 
@@ -424,7 +425,7 @@ def test_rows_from_text_are_trained_and_folded() -> None:
     vectors[10:] = 0
     plain = network.entity_embeddings.entity_embeddings.weight.detach().clone()
     describe_table(network, vectors, None)
-    assert torch.equal(network.entity_embeddings.entity_embeddings.whole(), plain)
+    torch.testing.assert_close(network.entity_embeddings.entity_embeddings.whole(), plain)
     list(train(network, make_data(), SMALL))
     table = network.entity_embeddings.entity_embeddings
     assert isinstance(table, DescribedTable)
@@ -434,6 +435,51 @@ def test_rows_from_text_are_trained_and_folded() -> None:
     fold(network)
     assert type(network.entity_embeddings.entity_embeddings) is EntityTable
     torch.testing.assert_close(network.candidate_rows(rows)[0].detach(), apart)
+
+
+def test_what_text_explains_of_rows_is_found_again() -> None:
+    network = make_network()
+    dice = np.random.default_rng(0)
+    vectors = dice.normal(size=(ENTITIES + 3, 4)).astype(np.float16)
+    projection = torch.from_numpy(dice.normal(size=(network.config.entity_size, 4))).float()
+    with torch.no_grad():
+        network.entity_embeddings.entity_embeddings.weight.copy_(torch.from_numpy(vectors).float() @ projection.T)
+    describe_table(network, vectors, None)
+    table = network.entity_embeddings.entity_embeddings
+    assert isinstance(table, DescribedTable)
+    torch.testing.assert_close(table.projection.detach(), projection, atol=1e-2, rtol=1e-2)
+    assert float(table.weight.detach().abs().max()) < 0.05
+
+
+def test_row_dropout_leaves_described_entities_their_text_alone() -> None:
+    network = make_network()
+    vectors = np.random.default_rng(0).normal(size=(ENTITIES + 3, 8)).astype(np.float16)
+    vectors[:3] = 0  # these have no text
+    describe_table(network, vectors, torch.Generator().manual_seed(0))
+    table = network.entity_embeddings.entity_embeddings
+    assert isinstance(table, DescribedTable)
+    whole, text = table.whole(), torch.nn.functional.linear(table.vectors.float(), table.projection)
+    table.dropout = 0.5
+    kept = (table.train().whole() == whole).all(-1)
+    assert kept[:3].all()
+    assert 0.2 < kept[3:].float().mean() < 0.8
+    dropped = table.whole()
+    same = (dropped == whole).all(-1)
+    torch.testing.assert_close(dropped[~same], text[~same])
+    assert torch.equal(table.eval().whole(), whole)
+
+
+def test_word_dropout_masks_pieces_but_neither_ends_nor_held_out_windows() -> None:
+    data = make_data()
+    plain, masked = (one_pass(data, SMALL.with_settings({"word_dropout": rate})) for rate in (0.0, 0.3))
+    changed = plain.batch.pieces != masked.batch.pieces
+    assert (masked.batch.pieces[changed] == data.mask).all()
+    assert 0.2 < float(changed.float().mean()) < 0.4
+    assert not changed[(plain.batch.pieces == data.cls) | (plain.batch.pieces == data.sep)].any()
+    network = make_network()
+    rates = (SMALL.with_settings({"word_dropout": rate}) for rate in (0.0, 0.9))
+    first, second = (evaluate(network, data, recipe) for recipe in rates)
+    assert first == second
 
 
 def test_vectors_of_another_vocabulary_are_refused() -> None:

@@ -58,7 +58,8 @@ class Tokenizer:
         tokenizer.no_truncation()
         tokenizer.no_padding()
         self._tokenizer = tokenizer
-        self.cls, self.sep, self.pad = (self._special(token) for token in ("[CLS]", "[SEP]", "[PAD]"))
+        specials = (self._special(token) for token in ("[CLS]", "[SEP]", "[PAD]", "[MASK]"))
+        self.cls, self.sep, self.pad, self.mask = specials
 
     def _special(self, token: str) -> int:
         row = self._tokenizer.token_to_id(token)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from deixis.wikipedia.articles import Article, Link
 from deixis.wikipedia.packing import Packer, PackingConfig, split_of
 from deixis.wikipedia.sentences import sentences
 from deixis.wikipedia.shards import build_windows
-from deixis.wikipedia.windows import SPLITS, WindowSet
+from deixis.wikipedia.windows import SPLITS, Split, WindowSet
 from tests.worlds import make_tokenizer
 
 
@@ -241,6 +242,28 @@ def test_candidate_rows_hold_the_entity_and_its_rivals(sources: Path) -> None:
     assert all(row in listed for row, listed in zip(windows.rows, windows.candidates, strict=True))
     with pytest.raises(ArtefactError, match="was made from the vocabulary"):
         WindowSet.open(sources / "windows", "held-out", Vocabulary.of(["Rhine", "Bonn"]))
+
+
+def test_training_reads_articles_again_with_shortened_names(sources: Path) -> None:
+    builder = StoreBuilder()
+    builder.add_link("West", "Somewhere else", 2)
+    builder.save(sources / "store", {}, {})
+    plain, short = build(sources, "plain"), build(sources, "short", shortened=1.0)
+    tokenizer = make_tokenizer()
+    germany = tokenizer.encode("West Germany", []).pieces.tolist()
+    west = tokenizer.encode("West", []).pieces.tolist()
+
+    def names(folder: str, split: Split) -> Counter[tuple[int, ...]]:
+        windows = WindowSet.open(sources / folder, split)
+        each = (windows.window(number) for number in range(len(windows)))
+        return Counter(tuple(one.pieces[start:end].tolist()) for one in each for start, end in one.spans)
+
+    assert short.counts["windows, train"] == 2 * plain.counts["windows, train"]
+    before, after = names("plain", "train"), names("short", "train")
+    assert before[tuple(germany)] == after[tuple(germany)] == after[tuple(west)] > 0
+    assert names("short", "held-out") == names("plain", "held-out")
+    with pytest.raises(InputError, match="shortened"):
+        PackingConfig(shortened=1.5)
 
 
 def test_other_parameters_are_another_artefact(sources: Path) -> None:

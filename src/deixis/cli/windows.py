@@ -31,6 +31,14 @@ def windows(
     repeats: Annotated[
         bool, typer.Option("--repeats", help="Annotate repeats of a surface that the article links once.")
     ] = False,
+    shortened: Annotated[
+        float,
+        typer.Option(
+            metavar="FRACTION",
+            help="Read each article twice, the second time with this part of its names shortened to a part of the "
+            "title that could mean something else; needs --store.",
+        ),
+    ] = 0.0,
     candidates: Annotated[
         int, typer.Option(min=0, help="Candidate rows kept a mention, for a loss over candidates; needs --store.")
     ] = 0,
@@ -67,6 +75,7 @@ def windows(
                 seed=seed,
                 own_name=own_name,
                 repeats=repeats,
+                shortened=shortened,
             ),
             descriptions=descriptions or [],
             redirects=gather_redirects(paths, redirects or []),

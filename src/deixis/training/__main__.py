@@ -4,6 +4,7 @@ python -m deixis.training pretrain bert/ windows/ model/ --vocabulary vocabulary
 torchrun --nproc-per-node 8 -m deixis.training pretrain model-1/ windows/ model-2/ --recipe paper-stage2
 python -m deixis.training finetune model/ aida-train.jsonl tuned/ --set epochs=3
 python -m deixis.training describe bert/ vocabulary.jsonl descriptions.tsv.xz vectors.npy
+python -m deixis.training average mean/ model-2/=0.5 model-3/=0.5 --start bert/=0.1
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from deixis.artefacts import MANIFEST, Manifest
+from deixis.checkpoints import ModelFolder
 from deixis.errors import DeixisError
+from deixis.training.averaging import average
 from deixis.training.descriptions import describe, read_descriptions, save_vectors
 from deixis.training.distributed import Processes, processes
 from deixis.training.loop import Step
@@ -38,6 +42,14 @@ def main(arguments: list[str] | None = None) -> int:
                     centre=given.centre,
                 )
                 save_vectors(vectors, given.out)
+                return 0
+            if given.command == "average":
+                models = [(ModelFolder.load(folder), weight) for folder, weight in given.models]
+                parents = {
+                    f"model {weight:g}": Manifest.load(folder / MANIFEST, "model").digest
+                    for folder, weight in given.models
+                }
+                average(models, given.start).save(given.out, table=given.table, parents=parents)
                 return 0
             for _ in _steps(given, group):
                 pass
@@ -87,6 +99,12 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--entity-size", type=int)
         command.add_argument("--descriptions", type=Path, action="append", help="TSV files, or one .npy of vectors")
         command.add_argument("--prefix", default="", help="what the encoder wants before a text")
+    command = commands.add_parser("average")
+    command.add_argument("out", type=Path, help="the model folder to write")
+    command.add_argument("models", type=_weighted, nargs="+", metavar="MODEL=WEIGHT", help="weights add up to 1")
+    command.add_argument("--start", type=_weighted, metavar="BERT=WEIGHT", help="its part of the encoder's mean")
+    command.add_argument("--table", default="fp32", choices=["fp32", "fp16", "int8"])
+    command.add_argument("--device")
     command = commands.add_parser("describe")
     command.add_argument("encoder", type=Path, help="a BERT folder")
     command.add_argument("vocabulary", type=Path)
@@ -97,6 +115,15 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--centre", action="store_true", help="subtract the mean of all vectors")
     command.add_argument("--device")
     return parser
+
+
+def _weighted(text: str) -> tuple[Path, float]:
+    """Read FOLDER=WEIGHT."""
+    folder, equals, weight = text.rpartition("=")
+    try:
+        return Path(folder if equals else text), float(weight)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not FOLDER=WEIGHT, such as model/=0.5") from None
 
 
 if __name__ == "__main__":

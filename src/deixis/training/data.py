@@ -33,6 +33,7 @@ class TrainingData:
     candidates: NDArray[Any] | None  # (mentions, k)
     cls: int
     sep: int
+    mask: int
 
     @classmethod
     def of_windows(cls, windows: WindowSet, tokenizer: Tokenizer, top: int = 30) -> TrainingData:
@@ -46,6 +47,7 @@ class TrainingData:
             None if windows.candidates is None else windows.candidates[:, :top],
             tokenizer.cls,
             tokenizer.sep,
+            tokenizer.mask,
         )
 
     @classmethod
@@ -73,6 +75,7 @@ class TrainingData:
             np.stack(lists) if known and lists else None,
             tokenizer.cls,
             tokenizer.sep,
+            tokenizer.mask,
         )
 
     def __len__(self) -> int:

@@ -41,32 +41,58 @@ class DescribedTable(EntityTable):
         super().__init__(weight)
         self.register_buffer("vectors", vectors, persistent=False)  # (entities, vector) fp16
         self.projection = nn.Parameter(projection)  # (entity_size, vector)
+        self.dropout = 0.0  # the part of the entities that have nothing but their text in a pass of training
 
     def forward(self, rows: Tensor) -> Tensor:
         """Return rows (…) of B as (…, entity_size)."""
-        return F.embedding(rows, self.weight) + F.linear(self.vectors[rows].float(), self.projection)
+        vectors = self.vectors[rows]
+        return self._own(F.embedding(rows, self.weight), vectors) + F.linear(vectors.float(), self.projection)
 
     def whole(self) -> Tensor:
         """Return all of B, (entities, entity_size)."""
+        own = self._own(self.weight, self.vectors)
         if not self.vectors.is_cuda:
-            return self.weight + F.linear(self.vectors.float(), self.projection)
+            return own + F.linear(self.vectors.float(), self.projection)
         # The product is as long as the vocabulary. In bf16, not fp16: gradients of rare entities would vanish there.
-        return self.weight + F.linear(self.vectors.bfloat16(), self.projection.bfloat16())
+        return own + F.linear(self.vectors.bfloat16(), self.projection.bfloat16())
+
+    def _own(self, weight: Tensor, vectors: Tensor) -> Tensor:
+        """Return what entities have beside their text, without that of those who must do without it this time.
+
+        No entity leans on its own part alone, so that one which has none yet, or has it from two links, is still
+        found by its text.
+        """
+        if not self.training or self.dropout == 0:
+            return weight
+        kept = torch.rand(weight.shape[:-1], device=weight.device) >= self.dropout
+        return weight * (kept | ~vectors.any(-1)).unsqueeze(-1)
 
 
 def describe_table(network: Network, vectors: Vectors, generator: torch.Generator | None) -> None:
-    """Give a network rows from text; without a generator W starts at 0, so that B stays what it is."""
+    """Give a network rows from text: W is drawn from a generator, or fitted to B, which then stays what it is."""
     table = network.entity_embeddings.entity_embeddings
     if len(vectors) != network.config.entities:
         raise ArtefactError(
             f"the descriptions have {len(vectors)} rows but the vocabulary {network.config.entities}; "
             "make them again with this vocabulary"
         )
-    projection = torch.zeros(network.config.entity_size, vectors.shape[1])
-    if generator is not None:
-        projection.normal_(0.0, 0.02, generator=generator)
     given = torch.from_numpy(np.ascontiguousarray(vectors, np.float16))
-    network.entity_embeddings.entity_embeddings = DescribedTable(table.whole().detach(), given, projection)
+    own = table.whole().detach()
+    if generator is not None:
+        projection = torch.zeros(network.config.entity_size, vectors.shape[1]).normal_(0.0, 0.02, generator=generator)
+    else:
+        projection = _fitted(own, given)
+        own = own - F.linear(given.float(), projection)
+    network.entity_embeddings.entity_embeddings = DescribedTable(own, given, projection)
+
+
+def _fitted(rows: Tensor, vectors: Tensor) -> Tensor:
+    """Return the W that brings W·x nearest to the rows, by least squares; a trace of ridge keeps it finite."""
+    x = vectors.double()
+    moments = x.T @ x
+    ridge = 1e-4 * moments.diagonal().mean().clamp_min(1e-9) * torch.eye(len(moments), dtype=x.dtype)
+    projection: Tensor = torch.linalg.solve(moments + ridge, x.T @ rows.double()).T
+    return projection.float().contiguous()
 
 
 def fold(network: Network) -> None:

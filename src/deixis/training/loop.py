@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -14,6 +14,7 @@ from torch import Tensor
 from deixis.errors import DeixisError
 from deixis.model import Network
 from deixis.training.data import TrainingData
+from deixis.training.descriptions import DescribedTable
 from deixis.training.distributed import Processes
 from deixis.training.objectives import outcome
 from deixis.training.optimiser import Average, Optimiser, freeze
@@ -115,6 +116,9 @@ class _Run:
         bf16 = recipe.precision == "bf16" or (recipe.precision == "auto" and on_gpu)
         network.precision = torch.bfloat16 if bf16 else torch.float32
         network.set_dropout(recipe.dropout, recipe.attention_dropout)
+        table = network.entity_embeddings.entity_embeddings
+        if isinstance(table, DescribedTable):
+            table.dropout = recipe.row_dropout
         compiled = recipe.compile in ("on", "tuned") or (recipe.compile == "auto" and on_gpu)
         network.compile_layers(compiled, tuned=recipe.compile == "tuned")
         if on_gpu:
@@ -235,7 +239,7 @@ class _Watch:
 def evaluate(network: Network, data: TrainingData, recipe: Recipe, processes: Processes | None = None) -> HeldOut:
     """Predict the masked entities of held-out windows; the masks are always the same."""
     processes = processes or Processes()
-    plan = Plan.of(data, recipe)
+    plan = Plan.of(data, replace(recipe, word_dropout=0.0))
     was = network.training
     network.eval()
     sums = torch.zeros(3, device=processes.device, dtype=torch.float64)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["choose_masked", "mix"]
+__all__ = ["choose_masked", "choose_words", "mix"]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -46,3 +46,9 @@ def choose_masked(mentions: Ints, window: Ints, can: Bools, rates: tuple[float, 
     masked = np.zeros(len(window), bool)
     masked[order] = place < np.minimum(wanted, able)[window]
     return masked
+
+
+def choose_words(places: Ints, rate: float, seed: int, epoch: int) -> Bools:
+    """Choose word pieces, by their places in the data, that are read as [MASK]."""
+    chosen: Bools = mix(places, seed, epoch, 2) < rate * 2.0**64
+    return chosen

@@ -49,6 +49,8 @@ class Recipe:
     clip: float = 1.0  # largest norm of the gradient; 0: any
     dropout: float = 0.1
     attention_dropout: float | None = None  # None: dropout
+    word_dropout: float = 0.0  # the part of the word pieces that are read as [MASK]
+    row_dropout: float = 0.0  # the part of the entities that have only their text in a pass; for rows from text
     average: float = 0.0  # export the exponential moving average of the weights, with this decay; 0: the weights
 
     # The machine.
@@ -108,6 +110,8 @@ _RANGES: tuple[tuple[str, float, float], ...] = (
     ("clip", 0, _INFINITE),
     ("dropout", 0, 0.99),
     ("attention_dropout", 0, 0.99),
+    ("word_dropout", 0, 0.99),
+    ("row_dropout", 0, 0.99),
     ("average", 0, 0.9999999),
 )
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from deixis.batching import Batch, pack
 from deixis.errors import InputError
 from deixis.training.data import TrainingData
-from deixis.training.masking import choose_masked
+from deixis.training.masking import choose_masked, choose_words
 from deixis.training.recipe import Recipe
 from deixis.vocabulary import MASK, UNK
 
@@ -131,7 +131,8 @@ class Plan:
         passes = []
         for part in _split(lengths, self.recipe.pieces_at_once):
             inside = slice(*np.searchsorted(window, (part.start, part.stop)))
-            passes.append(self._pass(share[part], lengths[part], mentions[inside], masked[inside], predicted[inside]))
+            found = mentions[inside], masked[inside], predicted[inside]
+            passes.append(self._pass(share[part], lengths[part], *found, epoch))
         return StepData(step, epoch, tuple(passes), targets, int(counts.sum()), len(chosen))
 
     def _masks(self, chosen: Ints, epoch: int) -> tuple[Ints, Ints, Bools]:
@@ -150,14 +151,17 @@ class Plan:
         known: Bools = self.data.rows[mentions] != UNK
         return known | self.recipe.unknown_targets
 
-    def _pass(self, chosen: Ints, lengths: Ints, mentions: Ints, masked: Bools, predicted: Bools) -> Pass:
+    def _pass(self, chosen: Ints, lengths: Ints, mentions: Ints, masked: Bools, predicted: Bools, epoch: int) -> Pass:
         data, recipe = self.data, self.recipe
         pieces = np.empty(lengths.sum(), np.int64)
         ends = np.cumsum(lengths)
         inside = np.ones(len(pieces), bool)
         inside[ends - lengths] = inside[ends - 1] = False
         pieces[ends - lengths], pieces[ends - 1] = data.cls, data.sep
-        pieces[inside] = data.pieces[_ranges(data.window_offsets[chosen], data.window_offsets[chosen + 1])[0]]
+        places = _ranges(data.window_offsets[chosen], data.window_offsets[chosen + 1])[0]
+        pieces[inside] = data.pieces[places]
+        if recipe.word_dropout > 0:
+            pieces[np.flatnonzero(inside)[choose_words(places, recipe.word_dropout, recipe.seed, epoch)]] = data.mask
         counts = data.mention_offsets[chosen + 1] - data.mention_offsets[chosen]
         rows = data.rows[mentions].astype(np.int64)
         batch = pack(pieces, lengths, data.spans[mentions].astype(np.int64) + 1, counts)  # 1: behind [CLS]

@@ -18,6 +18,7 @@ from deixis.vocabulary import PAD, UNK, Vocabulary
 from deixis.wikipedia.articles import Article, Link
 from deixis.wikipedia.completion import complete
 from deixis.wikipedia.sentences import sentences
+from deixis.wikipedia.shortening import parts_of, shorten
 from deixis.wikipedia.windows import SPLITS, Split
 
 __all__ = ["Arrays", "Packer", "PackingConfig", "split_of"]
@@ -37,12 +38,15 @@ class PackingConfig:
     seed: int = 0
     own_name: bool = False  # completion: the article's own name in its own text
     repeats: bool = False  # completion: repeats of a surface the article links once
+    shortened: float = 0.0  # above 0: training also reads each article with this part of its names shortened
 
     def __post_init__(self) -> None:
         if not 1 <= self.max_pieces <= MAX_PIECES:
             raise InputError(f"max_pieces is {self.max_pieces}; expected 1 to {MAX_PIECES}")
         if not 0 <= self.held_out < 1:
             raise InputError(f"held_out is {self.held_out}; expected a fraction from 0 to below 1")
+        if not 0 <= self.shortened <= 1:
+            raise InputError(f"shortened is {self.shortened}; expected a fraction from 0 to 1")
 
 
 def split_of(title: str, config: PackingConfig) -> Split:
@@ -72,6 +76,7 @@ class Packer:
         self.redirects, self.store = redirects, store
         self.counts: Counter[str] = Counter()
         self._rivals: dict[str, list[int]] = {}
+        self._shorter: dict[str, list[str]] = {}
 
     def pack(self, articles: Iterable[Article]) -> dict[Split, Arrays]:
         """Return the windows of the articles as one set of arrays a split."""
@@ -79,19 +84,38 @@ class Packer:
         for article in articles:
             self.counts["articles"] += 1
             split = split_of(article.title, self.config)
-            for window in self._windows(self._sentences(article)):
-                self.counts[f"windows, {split}"] += 1
-                windows[split].append(window)
+            for version in self._versions(article, split):
+                for window in self._windows(self._sentences(version)):
+                    self.counts[f"windows, {split}"] += 1
+                    windows[split].append(window)
         return {split: self._arrays(found) for split, found in windows.items()}
 
-    def _sentences(self, article: Article) -> list[_Sentence]:
-        article = complete(article, own_name=self.config.own_name, repeats=self.config.repeats)
-        links = _without_overlaps(article.links)
+    def _versions(self, article: Article, split: Split) -> Iterator[Article]:
+        """Yield the article completed, its links without overlaps; for training also with shortened names."""
+        completed = complete(article, own_name=self.config.own_name, repeats=self.config.repeats)
+        links = _without_overlaps(completed.links)
         self.counts["links"] += len(links)
-        self.counts["links dropped: overlapping"] += len(article.links) - len(links)
+        self.counts["links dropped: overlapping"] += len(completed.links) - len(links)
+        yield replace(completed, links=tuple(links))
+        if self.config.shortened and split == "train":
+            self.counts["links"] += len(links)
+            yield shorten(completed, links, self._shorter_names, self.config.shortened, self.config.seed)
+
+    def _shorter_names(self, target: str) -> list[str]:
+        """Return the parts of an entity's title that are names of others too."""
+        title = self.redirects.get(target, target)
+        names = self._shorter.get(title)
+        if names is None:
+            assert self.store is not None
+            names = self._shorter[title] = [
+                part for part in parts_of(title) if any(other.entity != title for other in self.store.lookup(part, 2))
+            ]
+        return names
+
+    def _sentences(self, article: Article) -> list[_Sentence]:
         texts, inside = [], []
-        queue = list(reversed(links))
-        for start, end in sentences(article.text, [(link.start, link.end) for link in links]):
+        queue = list(reversed(article.links))
+        for start, end in sentences(article.text, [(link.start, link.end) for link in article.links]):
             here = []
             while queue and queue[-1].start < end:
                 link = queue.pop()

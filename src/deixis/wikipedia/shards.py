@@ -83,6 +83,8 @@ def build_windows(
     config = config or PackingConfig()
     if config.candidates and store is None:
         raise InputError("candidate rows were asked for without a store; give one, or leave them out")
+    if config.shortened and store is None:
+        raise InputError("shortened names were asked for without a store, which knows what else they mean; give one")
     sources = _Sources(config, vocabulary, tokenizer, redirects or {}, store)
     manifest = _planned(sources, articles, descriptions)
     if (folder / MANIFEST).exists() and _finished(folder, manifest):
@@ -106,7 +108,7 @@ def _planned(sources: _Sources, articles: Sequence[Path], descriptions: Sequence
         "vocabulary": Vocabulary.load(sources.vocabulary).digest,
         "tokenizer": digest_file(tokenizer if tokenizer.exists() else sources.tokenizer / "vocab.txt"),
     }
-    if sources.store is not None and sources.config.candidates:
+    if sources.store is not None and (sources.config.candidates or sources.config.shortened):
         parents["candidates"] = Manifest.load(sources.store / MANIFEST, "candidates").digest
     if sources.redirects:
         told = orjson.dumps(dict(sources.redirects), option=orjson.OPT_SORT_KEYS)
