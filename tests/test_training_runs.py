@@ -20,13 +20,14 @@ from transformers import BertConfig, BertModel
 from typer.testing import CliRunner
 
 from deixis.artefacts import MANIFEST, Manifest
-from deixis.checkpoints import ModelFolder
+from deixis.checkpoints import TABLE, ModelFolder, network_from_bert
 from deixis.cli import app
 from deixis.documents import Candidate, Document, Mention
 from deixis.errors import ArtefactError, InputError
 from deixis.training import Processes, Recipe, Saving, train
 from deixis.training.__main__ import main
 from deixis.training.descriptions import describe, read_descriptions
+from deixis.training.optimiser import from_bert
 from deixis.training.runs import Output, Start, pretrain
 from deixis.vocabulary import Vocabulary
 from tests.test_training import make_data
@@ -270,3 +271,19 @@ def test_wrong_starts_are_refused(world: Path, tmp_path: Path, capsys: pytest.Ca
         other = tmp_path / "other.jsonl"
         Vocabulary.of(["Bonn"]).save(other)
         list(pretrain(Start(world / "bert", other), world / "windows", Recipe(), Output(tmp_path / "y"), Processes()))
+
+
+def test_the_average_of_models(world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, steps in (("a", 1), ("b", 3)):
+        assert main(arguments(world, tmp_path / name, f"steps={steps}")) == 0
+    given = ["average", str(tmp_path / "mean"), f"{tmp_path / 'a'}=0.25", f"{tmp_path / 'b'}=0.75"]
+    assert main([*given, "--start", f"{world / 'bert'}=0.5"]) == 0
+    a, b, mean = (ModelFolder.load(tmp_path / name).network.state_dict() for name in ("a", "b", "mean"))
+    started = network_from_bert(world / "bert", mean[TABLE].shape[0], torch.Generator()).state_dict()
+    for name, tensor in mean.items():
+        expected = 0.25 * a[name] + 0.75 * b[name]
+        if from_bert(name):
+            expected = (expected + started[name]) / 2
+        torch.testing.assert_close(tensor, expected)
+    assert main(["average", str(tmp_path / "no"), f"{tmp_path / 'a'}=0.5"]) == 1
+    assert "add up to 0.5; expected 1" in capsys.readouterr().err
