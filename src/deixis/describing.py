@@ -28,7 +28,6 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from deixis.batching import batches_of, make_batch
-from deixis.candidates.surfaces import short_titles
 from deixis.encoding import MAX_PIECES, Encoding, Tokenizer
 from deixis.errors import ArtefactError, InputError
 from deixis.model import Network
@@ -157,6 +156,8 @@ def _end(encoding: Encoding) -> int:
 
 def _name(title: str) -> str:
     """Return a title without its bracket: what a text would call it."""
+    from deixis.candidates.surfaces import short_titles  # training opens folders where no store can be read
+
     return next((short for short in short_titles(title) if title.startswith(short)), title)
 
 
