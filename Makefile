@@ -2,6 +2,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
+BASE := $(VENV)/.base
 SETUP := $(VENV)/.setup
 
 .DEFAULT_GOAL := help
@@ -12,16 +13,21 @@ help:  ## list the targets
 
 setup: $(SETUP)  ## create .venv and install deixis with its tools
 
-$(SETUP): pyproject.toml constraints.txt
+# What a user needs: a third of the packages that a developer does.
+$(BASE): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt torch==2.13.0
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[serve]'
+	touch $@
+
+$(SETUP): $(BASE)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
-demo: $(SETUP)  ## link a news-like text with the packaged model and watch the order of decisions
+demo: $(BASE)  ## link a news-like text with the packaged model and watch the order of decisions
 	$(BIN)/python -m deixis.demo
 
-demo-toy: $(SETUP)  ## train the toy world and watch a text being resolved step by step
+demo-toy: $(BASE)  ## train the toy world and watch a text being resolved step by step
 	$(BIN)/python -m deixis.toy
 
 model: $(SETUP)  ## make the default model: OUT=… W=… ENWIK8=… BERT=… B=… (recipes/default)
