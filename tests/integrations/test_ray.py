@@ -105,12 +105,12 @@ def test_blocks_have_every_line_once(tmp_path: Path) -> None:
 
 
 def test_a_file_that_breaks_off_keeps_what_was_read(tmp_path: Path) -> None:
-    whole = documents(tmp_path, 2000).read_bytes()
+    whole = documents(tmp_path, 9000).read_bytes()
     path = tmp_path / "cut.jsonl.zst"
     path.write_bytes(zstandard.compress(whole)[:-9])
     (block,) = cut([path], tmp_path / "out", 10)
     rows = link_block(block, echo)
-    assert [row.refused for row in rows[-2:]] == [False, True]
+    assert len(rows) > 4096 and [row.refused for row in rows[-2:]] == [False, True]
     last = lines_of(tmp_path / "out")[-1]
     assert "cut off or damaged" in orjson.loads(last)["reason"]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ __all__ = ["Answers", "Block", "Row", "cut", "files_of", "link_block", "linked_t
 
 Answers = Callable[[Sequence[Document | InputError]], Iterable[Resolutions | InputError]]
 
+CHUNK = 4096  # lines that are in memory at once, of files of any size
 # Columns that a table gains; alternatives are every candidate scored, most probable first.
 RESOLUTIONS = pa.list_(
     pa.struct(
@@ -101,12 +103,12 @@ def link_block(block: Block, answers: Answers) -> list[Row]:
         with write_aside(block.output) as file:
             pq.write_table(table, file, compression="zstd")
         return rows
-    lines = list(_lines(block))
-    rows = []
+    lines, rows = _lines(block), []
     with write_aside(block.output) as file:
-        for (raw, _), answer in zip(lines, answers([given for _, given in lines]), strict=True):
-            file.write((_refused(raw, answer) if isinstance(answer, InputError) else answer.to_json()) + b"\n")
-            rows.append(_row(answer))
+        while chunk := list(islice(lines, CHUNK)):
+            for (raw, _), answer in zip(chunk, answers([given for _, given in chunk]), strict=True):
+                file.write((_refused(raw, answer) if isinstance(answer, InputError) else answer.to_json()) + b"\n")
+                rows.append(_row(answer))
     return rows
 
 
