@@ -123,34 +123,47 @@ def cluster() -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
 
 
 def link(given: argparse.Namespace) -> None:
-    """Link documents in one process, by one worker and by two, and by two of which one is killed."""
-    rates: dict[str, list[float]] = {"one process": [], "one worker": [], "two workers": []}
+    """Link documents in one process, by one worker and by two, and by two of which one is killed.
+
+    In brackets: without the start of the workers.
+    """
+    rates: dict[str, list[tuple[float, float]]] = {"one process": [], "one worker": [], "two workers": []}
     count = sum(1 for line in given.documents.open("rb") if line.strip())
     one, work = given.work / "one.jsonl", given.work
     with cluster() as (address, nodes):
 
-        def over_ray(workers: int, folder: Path) -> float:
+        def over_ray(workers: int, folder: Path) -> tuple[float, float]:
             shutil.rmtree(folder, ignore_errors=True)
             ray = ("--ray", address, "--workers", workers, "--block", given.block)
             said, _ = deixis("link", *ray, given.documents, "--model", given.model, "-o", folder)
-            return float(re.search(r"([\d,.]+) documents/s", said)[1].replace(",", ""))  # type: ignore[index]
+            whole = float(re.search(r"([\d,.]+) documents/s", said)[1].replace(",", ""))  # type: ignore[index]
+            return whole, at_work(folder, workers)
 
         for _ in range(given.rounds):
             _, seconds = deixis("link", given.documents, "--model", given.model, "-o", one)
-            rates["one process"].append(count / seconds)
+            rates["one process"].append((count / seconds, count / seconds))
             rates["one worker"].append(over_ray(1, work / "one"))
             rates["two workers"].append(over_ray(2, work / "two"))
         for name, found in rates.items():
-            print(f"{name:12} {' · '.join(f'{rate:.1f}' for rate in found)} documents/s")
+            print(f"{name:12} {' · '.join(f'{whole:.1f} ({steady:.1f})' for whole, steady in found)} documents/s")
         if given.rounds:
-            pairs = zip(rates["two workers"], rates["one worker"], strict=True)
-            print(f"two workers / one worker: {median(two / alone for two, alone in pairs):.2f}")
+            pairs = list(zip(rates["two workers"], rates["one worker"], strict=True))
+            ratios = [median(two[part] / alone[part] for two, alone in pairs) for part in (0, 1)]
+            print(f"two workers / one worker: {ratios[0]:.2f}; without the start of the workers {ratios[1]:.2f}")
         if given.kill:
             folder = work / "killed"
             killer = threading.Thread(target=kill_one, args=(folder, given.kill, nodes), daemon=True)
             killer.start()
-            print(f"two workers, one killed with -9: {over_ray(2, folder):.1f} documents/s")
+            whole, _ = over_ray(2, folder)
+            print(f"two workers, one killed with -9: {whole:.1f} documents/s")
             compare(folder, given.one or one, count)
+
+
+def at_work(folder: Path, workers: int) -> float:
+    """Return documents a second from when each worker had done a block: without the start of Python and models."""
+    done = sorted((path.stat().st_mtime, path) for path in folder.glob("*.jsonl"))
+    documents = sum(len(path.read_bytes().splitlines()) for _, path in done[workers:])
+    return documents / (done[-1][0] - done[workers - 1][0])
 
 
 def kill_one(folder: Path, after: int, nodes: Sequence[subprocess.Popen[bytes]]) -> None:
