@@ -8,6 +8,10 @@ any mention, and its m_e is mapped to the entity's row and bias:
     m_e (equation 2)               what rows of B are multiplied with, so a row of the same make
     row and bias                   m_e · weight + offset
 
+A regression draws rows towards their mean, where they would lose against trained ones: they are stretched until a row
+scores its own mentions as a trained one does on average. And a name by itself makes the network expect things ("Azurel"
+sounds like a drug); half of what the row scores for the text "Azurel." is taken off its bias.
+
 The map is fitted on the entities that training saw often. It is small, and lies in the model folder. Other features
 were tried (benchmarks/entities.md).
 """
@@ -16,8 +20,9 @@ from __future__ import annotations
 
 import copy
 import random
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +40,14 @@ from deixis.vocabulary import MASK, Vocabulary
 
 __all__ = ["Describer", "read_texts"]
 
-PIECES = 32  # of a text that are read, [CLS] and [SEP] among them
+PIECES = 24  # of a text that are read, [CLS] and [SEP] among them
 BATCH_ROWS = 4096
 PENALTIES = (1.0, 10.0, 100.0, 1000.0)  # of the ridge, tried on a tenth that is not fitted on
+LEAST = 0.5  # of the variance is taken as explained, however little it is
+TAKEN_OFF = 0.5  # of what a row scores for its name by itself
 FEW = 5  # links under which a row is more its description than what training made of it
+
+_BRACKETS = re.compile(r"\s?\([^()]*\)")
 
 Progress = Callable[[Sequence[list[int]]], Iterable[list[int]]]
 
@@ -49,6 +58,7 @@ class Describer:
 
     weight: Tensor  # (entity_size, entity_size + 1)
     offset: Tensor  # (entity_size + 1,)
+    level: float = 0.0  # the mean score of rows for their names by themselves
     explained: float = 0.0  # share of the variance of rows that were not fitted on
 
     @classmethod
@@ -73,10 +83,12 @@ class Describer:
                 "fitted on (and thousands to be good)"
             )
         features = read_texts(network, tokenizer, [(title, descriptions[title]) for title in chosen], progress)
+        alone = read_texts(network, tokenizer, [(title, None) for title in chosen], progress)
         rows = torch.tensor([vocabulary.row(title) for title in chosen], device=network.entity_predictions.bias.device)
         with torch.no_grad():
             weight, bias = network.candidate_rows(rows)
-        return _ridge(features.double(), torch.cat([weight, bias.unsqueeze(-1)], -1).double().cpu())
+        found = _ridge(features.double(), torch.cat([weight, bias.unsqueeze(-1)], -1).double().cpu())
+        return replace(found, level=float((found._mapped(features)[:, :-1] * alone).sum(-1).mean()))
 
     def rows(
         self, network: Network, tokenizer: Tokenizer, texts: Sequence[tuple[str, str]], progress: Progress = iter
@@ -87,21 +99,25 @@ class Describer:
                 f"the map of descriptions is {tuple(self.weight.shape)}, made for another table than this one of "
                 f"{network.config.entity_size} columns; fit it again with `deixis entities fit`"
             )
-        features = read_texts(network, tokenizer, texts, progress)
-        out = features @ self.weight + self.offset
-        return out[:, :-1], out[:, -1]
+        out = self._mapped(read_texts(network, tokenizer, texts, progress))
+        alone = read_texts(network, tokenizer, [(title, None) for title, _ in texts], progress)
+        rows, biases = out[:, :-1], out[:, -1]
+        return rows, biases - TAKEN_OFF * ((rows * alone).sum(-1) - self.level)
+
+    def _mapped(self, features: Tensor) -> Tensor:
+        return features @ self.weight + self.offset
 
     def save(self, path: Path) -> None:
         """Write the map."""
-        explained = torch.tensor(self.explained)
-        save_file({"weight": self.weight.contiguous(), "offset": self.offset, "explained": explained}, path)
+        told = torch.tensor([self.level, self.explained])
+        save_file({"weight": self.weight.contiguous(), "offset": self.offset, "level_explained": told}, path)
 
     @classmethod
     def load(cls, path: Path) -> Describer:
         """Read a map that `save` wrote."""
         try:
             found = load_file(path)
-            return cls(found["weight"].float(), found["offset"].float(), float(found["explained"]))
+            return cls(found["weight"], found["offset"], *found["level_explained"].tolist())
         except (SafetensorError, OSError, KeyError):
             raise ArtefactError(f"{path} is damaged; make it again with `deixis entities fit`") from None
 
@@ -119,7 +135,11 @@ def _ridge(features: Tensor, targets: Tensor) -> Describer:
     errors = {penalty: left(penalty) for penalty in PENALTIES}
     best = min(errors, key=lambda penalty: errors[penalty])
     weight, offset = _solved(features, targets, best)
-    return Describer(weight.float(), offset.float(), 1 - errors[best])
+    # The row of an entity that explains the share r of the trained one has r of its score for the same mention.
+    stretch = torch.full((targets.shape[1],), 1 / max(LEAST, 1 - errors[best]), dtype=targets.dtype)
+    stretch[-1] = 1  # the bias is no such product
+    mean = targets.mean(0)
+    return Describer((weight * stretch).float(), (mean + stretch * (offset - mean)).float(), explained=1 - errors[best])
 
 
 def _solved(features: Tensor, targets: Tensor, penalty: float) -> tuple[Tensor, Tensor]:
@@ -134,10 +154,10 @@ def _solved(features: Tensor, targets: Tensor, penalty: float) -> tuple[Tensor, 
 
 @torch.no_grad()
 def read_texts(
-    network: Network, tokenizer: Tokenizer, texts: Sequence[tuple[str, str]], progress: Progress = iter
+    network: Network, tokenizer: Tokenizer, texts: Sequence[tuple[str, str | None]], progress: Progress = iter
 ) -> Tensor:
-    """Return m_e (texts, entity_size) of the titles in texts "title: description"."""
-    encoded = tokenizer.encode_many([(f"{title}: {text}", [(0, len(_name(title)))]) for title, text in texts])
+    """Return m_e (texts, entity_size) of the titles in texts "title: description", or in "Title." by itself."""
+    encoded = tokenizer.encode_many([(_text(title, text), [(0, len(_name(title)))]) for title, text in texts])
     only = np.zeros(1, np.int64)
     windows = [tokenizer.window(one, 0, _end(one), only) for one in encoded]
     states = torch.zeros(len(windows), network.config.entity_size)
@@ -147,6 +167,11 @@ def read_texts(
         hidden = reader.answer(reader.read(batch), torch.full_like(batch.starts, MASK))
         states[places] = reader.entity_predictions(hidden.float()).cpu()
     return states
+
+
+def _text(title: str, description: str | None) -> str:
+    """Return what is read; what a description has in brackets, as dates and sounds, tells little for its length."""
+    return f"{_name(title)}." if description is None else f"{title}: {_BRACKETS.sub('', description)}"
 
 
 def _end(encoding: Encoding) -> int:

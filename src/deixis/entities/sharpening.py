@@ -8,6 +8,7 @@ that the description gave.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 import torch
@@ -21,7 +22,7 @@ from deixis.encoding import Tokenizer, windows_of
 from deixis.model import Network
 from deixis.vocabulary import MASK, PAD, SPECIAL, Vocabulary
 
-__all__ = ["sharpen"]
+__all__ = ["read_mentions", "sharpen"]
 
 STEPS = 30
 RATE = 0.3
@@ -41,7 +42,10 @@ def sharpen(
     biases: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """Return rows and biases moved by examples; `owners` are the places in `rows` of the examples' entities."""
-    seen, owner, rivals = _read(network, tokenizer, vocabulary, store, examples, owners)
+    seen = read_mentions(network, tokenizer, examples)
+    found = [()] * len(examples) if store is None else map(store.candidates, examples)
+    rivals = _table([_rows(vocabulary, one) for one in chain.from_iterable(found)], len(seen))
+    owner = torch.tensor([own for own, one in zip(owners, examples, strict=True) for _ in one.mentions])
     sample = torch.randperm(len(vocabulary) - len(SPECIAL), generator=torch.Generator().manual_seed(0))[:SAMPLE]
     with torch.no_grad():
         weight, bias = network.candidate_rows(rivals)
@@ -64,36 +68,29 @@ def sharpen(
 
 
 @torch.no_grad()
-def _read(
-    network: Network,
-    tokenizer: Tokenizer,
-    vocabulary: Vocabulary,
-    store: CandidateSource | None,
-    examples: Sequence[Document],
-    owners: Sequence[int],
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return m_e (mentions, entity_size), the owner and the rivals' rows (mentions, candidates) of every mention."""
-    windows, owned, rivals = [], [], []
-    encoded = tokenizer.encode_many([(e.text, [(m.start, m.end) for m in e.mentions]) for e in examples])
-    for example, encoding, owner in zip(examples, encoded, owners, strict=True):
-        found = [] if store is None else store.candidates(example)
+def read_mentions(network: Network, tokenizer: Tokenizer, documents: Sequence[Document]) -> Tensor:
+    """Return m_e (mentions, entity_size) of every mention, all entities [MASK]; documents follow each other."""
+    encoded = tokenizer.encode_many([(one.text, [(m.start, m.end) for m in one.mentions]) for one in documents])
+    first = np.cumsum([0, *(len(one.mentions) for one in documents)])
+    windows, places = [], []
+    for encoding, start in zip(encoded, first, strict=False):
         for window in windows_of(tokenizer, encoding, "simple"):
             windows.append(window)
-            owned.append([owner] * len(window.mentions))
-            rivals.append([_rows(vocabulary, found[m]) if found else [] for m in window.mentions])
-    states = torch.zeros(sum(len(window.mentions) for window in windows), network.config.entity_size)
-    first = np.cumsum([0, *(len(window.mentions) for window in windows)])
-    for places in batches_of(windows, BATCH_ROWS):
-        batch = make_batch([windows[place] for place in places])
-        hidden = network.answer(network.read(batch), torch.full(batch.starts.shape, MASK))
-        into = np.concatenate([np.arange(first[place], first[place + 1]) for place in places])
-        states[torch.from_numpy(into)] = network.entity_predictions(hidden.float())
-    lists = [rows for window in rivals for rows in window]
-    table = np.full((len(lists), max(1, *map(len, lists))), PAD, np.int64)
+            places.append(start + window.mentions)
+    states = torch.zeros(int(first[-1]), network.config.entity_size)
+    for group in batches_of(windows, BATCH_ROWS):
+        batch = make_batch([windows[index] for index in group])
+        hidden = network.answer(network.read(batch), torch.full_like(batch.starts, MASK))
+        states[np.concatenate([places[index] for index in group])] = network.entity_predictions(hidden.float())
+    return states
+
+
+def _table(lists: Sequence[Sequence[int]], number: int) -> Tensor:
+    """Lay rows of rivals out (mentions, rivals), PAD behind."""
+    table = np.full((number, max([1, *map(len, lists)])), PAD, np.int64)
     for index, listed in enumerate(lists):
         table[index, : len(listed)] = listed
-    flat = torch.tensor([one for window in owned for one in window])
-    return states, flat, torch.from_numpy(table)
+    return torch.from_numpy(table)
 
 
 def _rows(vocabulary: Vocabulary, candidates: Sequence[tuple[str, float | None]]) -> list[int]:
