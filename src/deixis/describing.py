@@ -91,16 +91,26 @@ class Describer:
         return replace(found, level=float((found._mapped(features)[:, :-1] * alone).sum(-1).mean()))
 
     def rows(
-        self, network: Network, tokenizer: Tokenizer, texts: Sequence[tuple[str, str]], progress: Progress = iter
+        self,
+        network: Network,
+        tokenizer: Tokenizer,
+        texts: Sequence[tuple[str, str]],
+        names: Sequence[str | None] | None = None,
+        progress: Progress = iter,
     ) -> tuple[Tensor, Tensor]:
-        """Return rows (entities, entity_size) and biases (entities,) for titles and descriptions."""
+        """Return rows (entities, entity_size) and biases (entities,) for titles and descriptions.
+
+        `names` are what texts call them, where that is not the title.
+        """
         if self.weight.shape != (network.config.entity_size, network.config.entity_size + 1):
             raise ArtefactError(
                 f"the map of descriptions is {tuple(self.weight.shape)}, made for another table than this one of "
                 f"{network.config.entity_size} columns; fit it again with `deixis entities fit`"
             )
         out = self._mapped(read_texts(network, tokenizer, texts, progress))
-        alone = read_texts(network, tokenizer, [(title, None) for title, _ in texts], progress)
+        called = [title for title, _ in texts] if names is None else names
+        spoken = [(name or title, None) for name, (title, _) in zip(called, texts, strict=True)]
+        alone = read_texts(network, tokenizer, spoken, progress)
         rows, biases = out[:, :-1], out[:, -1]
         return rows, biases - TAKEN_OFF * ((rows * alone).sum(-1) - self.level)
 

@@ -56,7 +56,8 @@ def add(
         )
     model.network.eval()
     texts = [(entity.title, entity.description) for entity in entities]
-    rows, biases = model.describer.rows(model.network, model.tokenizer, texts, progress)
+    names = [entity.names[0].surface if entity.names else None for entity in entities]
+    rows, biases = model.describer.rows(model.network, model.tokenizer, texts, names, progress)
     examples = [(place, document) for place, entity in enumerate(entities) for document in entity.examples]
     if examples:
         owners, documents = zip(*examples, strict=True)
