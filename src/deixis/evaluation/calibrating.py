@@ -24,8 +24,9 @@ from deixis.rendering import Table
 
 __all__ = ["SHOWN", "THRESHOLDS", "Point", "calibrate", "choose", "curve_table"]
 
-THRESHOLDS = tuple(number / 100 for number in range(100))
-SHOWN = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+# Networks are sure of much, so that the last hundredth is looked at more closely.
+THRESHOLDS = (*(number / 100 for number in range(100)), 0.993, 0.995, 0.997, 0.999)
+SHOWN = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
 
 
 @dataclass(frozen=True, slots=True)
