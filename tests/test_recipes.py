@@ -32,7 +32,7 @@ def modules(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
     return importlib.import_module("make"), importlib.import_module("card")
 
 
-@pytest.mark.parametrize("stage", ["stage1", "stage2", "finetune"])
+@pytest.mark.parametrize("stage", ["stage1", "stage2", "stage3", "finetune"])
 def test_fields_change_their_preset(stage: str) -> None:
     preset = PRESETS[TABLES[stage]["recipe"]]
     assert preset.with_settings(TABLES[stage]["fields"]) != preset
@@ -45,7 +45,11 @@ def test_fields_change_their_preset(stage: str) -> None:
         ("windows", "windows"),
         ("stage1", "pretrain"),
         ("stage2", "pretrain"),
-        ("quantise", "quantise"),
+        ("stage3", "pretrain"),
+        ("cut", "quantise"),
+        ("shortened", "windows"),
+        ("quantised", "quantise"),
+        ("model", "calibrate"),
         ("finetune", "finetune"),
         *((f"reports.{name}", "evaluate") for name in TABLES["reports"]),
     ],
@@ -81,9 +85,24 @@ fields = { steps = 2, batch = 4, compile = "off" }
 [stage2]
 recipe = "small-stage2"
 fields = { steps = 2, batch = 4, compile = "off" }
-[quantise]
+[cut]
+encoder = "fp32"
+table = "fp32"
+entities = 16
+[shortened]
+shortened = 0.5
+[stage3]
+recipe = "small-stage2"
+fields = { steps = 2, batch = 4, compile = "off", row_dropout = 0.1 }
+[mean]
+cut = 0.5
+stage3 = 0.5
+start = 0.1
+[quantised]
 encoder = "int8"
 entities = 15
+[model]
+set = "DOCUMENTS"
 [reports.velm]
 set = ["DOCUMENTS"]
 candidates = "model"

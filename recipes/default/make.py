@@ -7,7 +7,8 @@
 All parameters are in recipe.toml beside this file. What is made, in OUT:
 
     enwik8.jsonl.zst → redirects.tsv, include.txt → vocabulary.jsonl → store → windows → vectors.npy
-    → stage1 → stage2 → model (cut and quantised, its card in README.md) ← reports/*.json
+    → stage1 → stage2 → cut → shortened, shortened-vectors.npy → stage3 → mean → fitted → quantised
+    → model (calibrated, its card in README.md) ← reports/*.json
 
 Change a parameter, delete what was made with it, and run again: what deixis made refuses strangers.
 """
@@ -96,11 +97,21 @@ class Recipe:
         yield Step(out / "vocabulary.jsonl", self.make_vocabulary)
         yield Step(out / "store", self.make_store)
         yield Step(out / "descriptions.tsv", self.make_descriptions)
-        yield Step(out / "windows", self.make_windows)
-        yield Step(out / "vectors.npy", self.make_vectors)
-        yield Step(out / "stage1", lambda: self.train("stage1", self.bert, "--vocabulary", out / "vocabulary.jsonl"))
+        whole, cut = out / "vocabulary.jsonl", out / "cut" / "vocabulary.jsonl"
+        yield Step(out / "windows", lambda: self.make_windows("windows", whole))
+        yield Step(out / "vectors.npy", lambda: self.make_vectors(whole, out / "vectors.npy"))
+        yield Step(out / "stage1", lambda: self.train("stage1", self.bert, "--vocabulary", whole))
         yield Step(out / "stage2", lambda: self.train("stage2", out / "stage1"))
-        yield Step(out / "model", lambda: self.quantise(out / "stage2", out / "model"))
+        yield Step(out / "cut", self.make_cut)
+        yield Step(out / "shortened", lambda: self.make_windows("shortened", cut))
+        vectors = out / "shortened-vectors.npy"
+        yield Step(vectors, lambda: self.make_vectors(cut, vectors))
+        yield Step(out / "stage3", lambda: self.train("stage3", out / "cut", windows="shortened", vectors=vectors))
+        yield Step(out / "mean", self.make_mean)
+        if "fitted" in tables:
+            yield Step(out / "fitted", self.make_fitted)
+        yield Step(out / "quantised", self.make_quantised)
+        yield Step(out / "model", self.make_model)
         for name in tables["reports"]:
             path = out / "reports" / f"{name}.json"
             yield Step(path, lambda name=name, path=path: self.evaluate(name, out / "model", path))  # type: ignore[misc]
@@ -148,39 +159,56 @@ class Recipe:
                             left.remove(title)
                             written.write(line)
 
-    def make_windows(self) -> None:
-        out = self.out
+    def make_windows(self, name: str, vocabulary: Path) -> None:
+        own = {**self.tables["windows"], **self.tables[name]}
         run(
-            *("windows", *self.pages, *self.annotated, "--descriptions", out / "descriptions.tsv"),
-            *("--vocabulary", out / "vocabulary.jsonl", "--tokenizer", self.bert, "--redirects", self.redirects),
-            *("--store", out / "store", *options(self.tables["windows"]), "-o", out / "windows"),
+            *("windows", *self.pages, *self.annotated, "--descriptions", self.out / "descriptions.tsv"),
+            *("--vocabulary", vocabulary, "--tokenizer", self.bert, "--redirects", self.redirects),
+            *("--store", self.out / "store", *options(own), "-o", self.out / name),
         )
 
-    def make_vectors(self) -> None:
-        made = [self.bert, self.out / "vocabulary.jsonl", self.out / "descriptions.tsv", self.out / "vectors.npy"]
-        words = ["describe", *map(str, made), *options(self.tables["describe"])]
-        print("python -m deixis.training", " ".join(words), file=sys.stderr, flush=True)
-        if training(words):
-            sys.exit(1)
+    def make_vectors(self, vocabulary: Path, path: Path) -> None:
+        made = [self.bert, vocabulary, self.out / "descriptions.tsv", path]
+        self.run_training("describe", *made, *options(self.tables["describe"]))
 
-    def train(self, stage: str, start: Path, *given: object) -> None:
-        table = self.tables[stage]
-        described = ["--descriptions", self.out / "vectors.npy"]
-        run(
-            "pretrain",
-            start,
-            self.out / "windows",
-            self.out / stage,
-            *given,
-            *described,
-            *options(table),
-            *fields(table),
-        )
+    def train(
+        self, stage: str, start: Path, *given: object, windows: str = "windows", vectors: Path | None = None
+    ) -> None:
+        table, out = self.tables[stage], self.out
+        described = ["--descriptions", vectors or out / "vectors.npy"]
+        run("pretrain", start, out / windows, out / stage, *given, *described, *options(table), *fields(table))
 
-    def quantise(self, source: Path, target: Path) -> None:
+    def make_cut(self) -> None:
+        given = ["--keep", self.out / "include.txt", *options(self.tables["cut"])]
+        run("quantise", self.out / "stage2", "-o", self.out / "cut", *given)
+
+    def make_mean(self) -> None:
+        parts = self.tables["mean"]
+        models = [f"{self.out / name}={parts[name]}" for name in ("cut", "stage3")]
+        self.run_training("average", self.out / "mean", *models, "--start", f"{self.bert}={parts['start']}")
+
+    def make_fitted(self) -> None:
+        own = options(self.tables["fitted"])
+        run("entities", "fit", self.out / "mean", self.out / "descriptions.tsv", "-o", self.out / "fitted", *own)
+
+    def make_quantised(self) -> None:
         store = ["--candidates", self.out / "store", "--cut", "--redirects", self.redirects]
         keep = ["--keep", self.out / "include.txt"]
-        run("quantise", source, "-o", target, *keep, *store, *options(self.tables["quantise"]))
+        own = options(self.tables["quantised"])
+        source = self.out / ("fitted" if "fitted" in self.tables else "mean")
+        run("quantise", source, "-o", self.out / "quantised", *keep, *store, *own)
+
+    def make_model(self) -> None:
+        given = ["--data", self.benchmarks, "--redirects", self.redirects, *options(self.tables["model"])]
+        run("calibrate", self.out / "quantised", "-o", self.out / "model", *given)
+
+    @staticmethod
+    def run_training(*words: object) -> None:
+        """Run a command of deixis.training."""
+        arguments = [str(word) for word in words]
+        print("python -m deixis.training", " ".join(arguments), file=sys.stderr, flush=True)
+        if training(arguments):
+            sys.exit(1)
 
     def evaluate(self, name: str, model: Path, path: Path) -> None:
         own = options(self.tables["reports"][name])
