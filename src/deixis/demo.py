@@ -46,7 +46,7 @@ def show(nlp: Disambiguator, console: Console) -> None:
     console.print(linked_text(found))
     alone = nlp(TEXT, order="local")
     changed = [(one, other) for one, other in zip(found, alone, strict=True) if one.entity != other.entity]
-    console.print(f"In one pass, without seeing any answer, {len(changed) or 'none'} of {len(found)} would be another:")
+    console.print(f"In one pass, without seeing any answer, {len(changed)} of {len(found)} would be another.")
     for one, other in changed:
         console.print(f"  {one.text} → {other.entity}, not {one.entity}", markup=False)
 
