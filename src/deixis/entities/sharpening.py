@@ -25,7 +25,7 @@ from deixis.vocabulary import MASK, PAD, SPECIAL, Vocabulary
 __all__ = ["read_mentions", "sharpen"]
 
 STEPS = 30
-RATE = 0.3
+RATE = 0.1
 HOLD = 0.02  # of the squared distance to the row that the description gave, beside a loss a sentence
 SAMPLE = 512  # entities that are rivals of every example
 BATCH_ROWS = 4096
