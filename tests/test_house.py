@@ -10,6 +10,7 @@ import deixis
 ROOT = Path(deixis.__file__).parent
 NOUNS = {"documents", "vocabulary", "candidates", "errors", "artefacts", "knowledge"}
 TORCH = {
+    "arithmetic",
     "attention",
     "batching",
     "quantisation",
@@ -30,7 +31,7 @@ FLOORS = [
     {"batching", "quantisation"},
     {"model"},
     {"describing"},
-    {"decoding", "checkpoints", "training"},
+    {"arithmetic", "decoding", "checkpoints", "training"},
     {"entities"},
     {"inference"},
     {"evaluation", "rendering"},

@@ -158,13 +158,13 @@ def test_what_is_not_wanted_changes_nothing(settings: dict[str, Any]) -> None:
     generator = torch.Generator().manual_seed(3)
     dice = np.random.default_rng(0)
     with torch.no_grad():
-        roomy = network.read(batch).roomy()
+        opened = network.open(batch)
         for _ in range(5):
             entities = torch.randint(MASK, network.config.entities, batch.starts.shape, generator=generator)
             expected = network.answer(network.read(batch), entities)
             wanted = dice.random(len(entities)) < 0.4
             wanted[: batch.mention_counts[0]] = False
-            found = network.answer(roomy.among(wanted), entities)
+            found = network.answer(opened.among(wanted), entities)
             torch.testing.assert_close(found, expected[torch.from_numpy(wanted)], atol=1e-5, rtol=0)
 
 

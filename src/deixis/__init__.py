@@ -9,6 +9,7 @@ from deixis.documents import Candidate, Document, Mention, Resolution, Resolutio
 from deixis.errors import ArtefactError, DeixisError, InputError, MissingExtra
 
 if TYPE_CHECKING:
+    from deixis.arithmetic import Arithmetic
     from deixis.inference import Disambiguator, Settings
 
 __all__ = [
@@ -29,8 +30,10 @@ __all__ = [
 __version__ = "0.1.0"
 
 
-def load(folder: str | Path | None = None, device: str = "cpu") -> Disambiguator:
+def load(folder: str | Path | None = None, device: str = "cpu", arithmetic: Arithmetic | None = None) -> Disambiguator:
     """Open a model folder; without one, the model that deixis comes with.
+
+    `arithmetic="int8"` is about twice as fast on a CPU; on a GPU it is bf16 if nothing is given.
 
     Examples:
         >>> import deixis
@@ -40,7 +43,7 @@ def load(folder: str | Path | None = None, device: str = "cpu") -> Disambiguator
     """
     from deixis.inference import Disambiguator
 
-    return Disambiguator.load(folder, device)
+    return Disambiguator.load(folder, device, arithmetic=arithmetic)
 
 
 def _drawn(resolutions: Resolutions) -> str:

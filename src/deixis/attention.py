@@ -8,6 +8,7 @@ back, and to attend. No row is padding, and no attention needs a mask.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -62,13 +63,14 @@ class Packed:
         joined: Tensor = _Join.apply(*wide, self.first, self.behind)  # type: ignore[no-untyped-call]
         return joined.movedim(0, -2)
 
-    def roomy(self, first: Tensor) -> Tensor:
-        """Lay first rows (heads, rows, size) out with room behind them, for a `join` that does not copy them again."""
-        if self.first is None:
-            return first
-        rows = first.movedim(-2, 0)
-        room = rows.new_empty(self.keys.bounds[-1], *rows.shape[1:])
-        return room.index_copy_(0, self.first, rows).movedim(0, -2)
+    def roomy(self, first: Sequence[Tensor]) -> Tensor:
+        """Lay first rows, in parts (heads, rows, size), out with room behind them, for many a `join`."""
+        assert self.first is not None, "they have room"
+        parts = [part.movedim(-2, 0) for part in first]
+        room = parts[0].new_empty(self.keys.bounds[-1], *parts[0].shape[1:])
+        for part, to in zip(parts, torch.split(self.first, [len(part) for part in parts]), strict=True):
+            room.index_copy_(0, to, part)
+        return room.movedim(0, -2)
 
     def second(self, rows: Tensor, first: Tensor) -> Tensor:
         """Return the rows (rows, hidden) that `join` put behind the first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -36,6 +37,30 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.piece_counts)
+
+    def parts(self, rows: int) -> list[Batch]:
+        """Return the windows in parts of at most so many rows of words and mentions; one window may have more."""
+        needed = self.piece_counts + self.mention_counts
+        cuts, free = [0], rows
+        for index, number in enumerate(needed.tolist()):
+            if number > free and index > cuts[-1]:
+                cuts.append(index)
+                free = rows
+            free -= number
+        cuts.append(len(needed))
+        if len(cuts) == 2:
+            return [self]
+        pieces, spans = self.pieces.numpy(), torch.stack((self.starts, self.ends), 1).numpy()
+        ends = np.concatenate(([0], self.piece_counts.cumsum())), np.concatenate(([0], self.mention_counts.cumsum()))
+        return [
+            pack(
+                pieces[ends[0][first] : ends[0][last]],
+                self.piece_counts[first:last],
+                spans[ends[1][first] : ends[1][last]],
+                self.mention_counts[first:last],
+            )
+            for first, last in pairwise(cuts)
+        ]
 
     def to(self, device: torch.device | str) -> Batch:
         """Return the batch on a device."""

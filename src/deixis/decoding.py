@@ -171,7 +171,7 @@ class _Run:
         if not wanted.any():
             return False
         if self.whole is None or self.asked is None:
-            self.whole = self.network.read(self.batch).roomy()
+            self.whole = self.network.open(self.batch)
             cell = (self.exists & live.unsqueeze(-1)).flatten().nonzero().squeeze(1)
             rows = self.network.candidate_rows(self.question.candidates.flatten()[cell])
             self.asked = _Asked(cell // self.exists.shape[1], cell, rows)

@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import torch
 
+from deixis.arithmetic import Arithmetic, check_arithmetic, compute_in
 from deixis.batching import batches_of, make_batch
 from deixis.candidates import CandidateSource, CandidateStore
 from deixis.checkpoints import Linking, ModelFolder, packaged_model
@@ -148,18 +149,28 @@ class Disambiguator:
 
     @classmethod
     def load(
-        cls, folder: str | Path | None = None, device: str | torch.device = "cpu", *, names: float | None = None
+        cls,
+        folder: str | Path | None = None,
+        device: str | torch.device = "cpu",
+        *,
+        arithmetic: Arithmetic | None = None,
+        names: float | None = None,
     ) -> Disambiguator:
         """Open a model folder; without one, the model that deixis comes with.
 
-        `names` is the least link probability of a name that is taken as a mention; the model's own if not given.
+        `arithmetic` is what the network computes in (arithmetic.py): fp32 if not given, on a GPU bf16. `names` is the
+        least link probability of a name that is taken as a mention; the model's own if not given.
 
         Examples:
             >>> len(Disambiguator.load("velm/model").vocabulary) > 20
             True
         """
+        device = torch.device(device)
+        arithmetic = arithmetic or ("bf16" if device.type == "cuda" else "fp32")
+        check_arithmetic(arithmetic, device)
         parts = ModelFolder.load(packaged_model() if folder is None else Path(folder))
         least = _least(parts.linking) if names is None else names
+        compute_in(parts.network, arithmetic)
         return cls(
             parts.network,
             parts.tokenizer,
@@ -170,7 +181,7 @@ class Disambiguator:
             parts.linking.prior,
             parts.describer,
             parts.known,
-            device=torch.device(device),
+            device=device,
         )
 
     def with_entities(self, entities: Iterable[Entity | Mapping[str, Any]], *, clashes: bool = False) -> Disambiguator:

@@ -17,7 +17,7 @@ LUKE, so that their folders load.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from typing import Any, Literal, get_args
@@ -44,6 +44,7 @@ ACTIVATIONS: Mapping[str, Callable[[], nn.Module]] = {
 }
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+ROWS_AT_ONCE = 512  # on a CPU; one window may have more
 KeysValues = tuple[Tensor, Tensor]  # each (heads, rows, hidden / heads)
 
 
@@ -142,6 +143,8 @@ class SelfAttention(nn.Module):
     def forward(self, rows: Tensor, first: int = 0, last: int = 3) -> tuple[Tensor, ...]:
         """Return some of the three, `first` to before `last`, each (rows, hidden)."""
         parts = (self.query, self.key, self.value)[first:last]
+        if not torch.is_grad_enabled():
+            return tuple(part(rows) for part in parts)
         # One wide product is faster than three, and joining the weights costs little beside the rows of training.
         weight = torch.cat([part.weight for part in parts]).to(rows.dtype)
         bias = torch.cat([part.bias for part in parts]).to(rows.dtype)
@@ -358,10 +361,21 @@ class Static:
     mentions: Tensor | None = None  # (answers,): which of the batch's mentions have a row; None: all
     wanted: Tensor | None = None  # (wanted,): the answers whose last states are wanted; None: all
 
-    def roomy(self) -> Static:
-        """Return the same with room for the answers beside what they see, for many calls of `answer`."""
-        past = tuple((self.attend.roomy(keys), self.attend.roomy(values)) for keys, values in self.past)
-        return replace(self, past=past, attend=replace(self.attend, first=None) if past else self.attend)
+    @classmethod
+    def of(cls, parts: Sequence[Static], batch: Batch) -> Static:
+        """Join what was read of a batch in parts, with room for the answers beside what they see."""
+        starts = [part.start for part in parts if part.start is not None]
+        layers = zip(*(part.past for part in parts), strict=True)
+        past = tuple((batch.answers.roomy(keys), batch.answers.roomy(values)) for keys, values in map(_apart, layers))
+        return Static(
+            torch.cat([part.words for part in parts]),
+            torch.cat(starts) if starts else None,
+            torch.cat([part.positions for part in parts]),
+            past,
+            replace(batch.answers, first=None) if past else batch.together,
+            (batch.piece_counts, batch.mention_counts),
+            batch.answers.queries,
+        )
 
     def among(self, wanted: Bools) -> Static:
         """Return the part of the windows that have wanted mentions (mentions,); of the last layer, of those alone."""
@@ -391,6 +405,10 @@ class Static:
             rows,
             torch.from_numpy(np.flatnonzero(wanted[inside])).to(device, non_blocking=True),
         )
+
+
+def _apart(seen: Sequence[KeysValues]) -> tuple[list[Tensor], list[Tensor]]:
+    return [keys for keys, _ in seen], [values for _, values in seen]
 
 
 class Network(nn.Module):
@@ -442,6 +460,14 @@ class Network(nn.Module):
         for layer in self.encoder.layers:
             rows = layer(rows, *layer.attention.project(rows), batch.together)
         return rows
+
+    def open(self, batch: Batch) -> Static:
+        """Read a batch for many calls of `answer`.
+
+        On a CPU window by window: few rows are as fast as many there, and what they need in between stays in its cache.
+        """
+        parts = [batch] if batch.pieces.is_cuda else batch.parts(ROWS_AT_ONCE)
+        return Static.of([self.read(part) for part in parts], batch)
 
     def read(self, batch: Batch) -> Static:
         """Compute all that does not depend on the answers."""

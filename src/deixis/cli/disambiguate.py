@@ -18,7 +18,9 @@ def disambiguate(
     model: Path | None = typer.Option(None, "--model", "-m", help="The model folder; the packaged model if not given."),
     output: Path | None = typer.Option(None, "--output", "-o", help="Where to write; standard output if not given."),
     order: str = typer.Option("confidence", help="In which order mentions are decided: local, natural, confidence."),
-    windows: str = typer.Option("per_mention", help="How a document over 510 pieces is split: simple, per_mention."),
+    windows: str = typer.Option(
+        "per_mention", help="How a document over 510 pieces is split: simple, overlapping, per_mention."
+    ),
     commit: str = typer.Option("one", help="'one' mention a step, or also all of at least this probability."),
     unknown: str = typer.Option("skip", help="Candidates outside the vocabulary: skip, shared, zero."),
     top: int = typer.Option(30, help="How many candidates of a mention take part, by prior; 0 is all."),
@@ -27,7 +29,13 @@ def disambiguate(
     wikidata: Path | None = typer.Option(
         None, help="Titles to Wikidata ids, lines title TAB id, that results are to tell."
     ),
+    carry: bool = typer.Option(
+        False, "--carry", help="What one window of a long document decides, the next ones that overlap it are given."
+    ),
     device: str = typer.Option("cpu", help="Where the network runs, e.g. cpu or cuda."),
+    arithmetic: str | None = typer.Option(
+        None, help="What the network computes in: fp32, bf16, int8 (CPUs only); on a GPU bf16 if not given, else fp32."
+    ),
 ) -> None:
     """Decide which candidate each given mention means.
 
@@ -48,12 +56,13 @@ def disambiguate(
     settings = Settings(
         order=order,  # type: ignore[arg-type]  # checked by Settings
         windows=windows,  # type: ignore[arg-type]
+        carry=carry,
         unknown=unknown,  # type: ignore[arg-type]
         commit=parse_commit(commit),
         top=top or None,
         prior=prior,
     )
-    nlp = Disambiguator.load(model, device)
+    nlp = Disambiguator.load(model, device, arithmetic=arithmetic)  # type: ignore[arg-type]  # checked there
     if wikidata is not None:
         nlp.wikidata = read_wikidata(wikidata)
     report = Report()

@@ -41,7 +41,7 @@ def evaluate(
         typer.Option(help="kb+yago, ppr, model (its own store), given (with the mentions), or the folder of a store."),
     ] = None,
     order: Annotated[list[str] | None, typer.Option(help="local, natural, confidence; all three if not given.")] = None,
-    windows: Annotated[str, typer.Option(help="How a document over 510 pieces is split: simple, per_mention.")] = (
+    windows: Annotated[str, typer.Option(help="Documents over 510 pieces: simple, overlapping, per_mention.")] = (
         "per_mention"
     ),
     commit: Annotated[str, typer.Option(help="'one' mention a step, or all of at least this probability.")] = "one",
@@ -98,7 +98,17 @@ def evaluate(
     qids: Annotated[Path | None, typer.Option(help="Titles to Wikidata ids for ELEVANT, lines title TAB id.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    carry: Annotated[
+        bool,
+        typer.Option("--carry", help="What one window of a long document decides, those that overlap it are given."),
+    ] = False,
     device: Annotated[str, typer.Option(help="Where the network runs, e.g. cpu or cuda.")] = "cpu",
+    arithmetic: Annotated[
+        str | None,
+        typer.Option(
+            help="What the network computes in: fp32, bf16, int8 (CPUs only); on a GPU bf16 if not given, else fp32."
+        ),
+    ] = None,
 ) -> None:
     """Measure a model on the benchmarks, as the paper does.
 
@@ -138,13 +148,13 @@ def evaluate(
     chosen = [*(sets or []), *(PAPER_SETS if everything else ())]
     given = ["none"] if end_to_end else candidates or (["kb+yago", "ppr"] if everything else ["kb+yago"])
     pairs = pairs_of(chosen, given)
-    nlp = None if folder is None else _load(folder, device)
+    nlp = None if folder is None else _load(folder, device, arithmetic)
     plan = Plan(
         data=data,
         pairs=pairs,
         orders=tuple(order or ("local", "natural", "confidence")),
         priors=tuple(prior or (nlp.prior if end_to_end and nlp is not None else 0.0,)),
-        settings=_settings(windows, commit, unknown, released) if folder is not None else {},
+        settings=_settings(windows, commit, unknown, released, carry) if folder is not None else {},
         stores={} if end_to_end else _stores(given, nlp, top or 30),
         top=top or 30,
         cut_ppr=top is not None,
@@ -192,10 +202,10 @@ def _packaged() -> Path:
     return packaged_model()
 
 
-def _load(folder: Path, device: str) -> Disambiguator:
+def _load(folder: Path, device: str, arithmetic: str | None) -> Disambiguator:
     from deixis.inference import Disambiguator
 
-    return Disambiguator.load(folder, device)
+    return Disambiguator.load(folder, device, arithmetic=arithmetic)  # type: ignore[arg-type]  # checked there
 
 
 def _digest(model: Path | None) -> str | None:
@@ -204,10 +214,10 @@ def _digest(model: Path | None) -> str | None:
     return None if model is None else Manifest.load(model / MANIFEST, "model").digest
 
 
-def _settings(windows: str, commit: str, unknown: str, released: bool) -> dict[str, Any]:
+def _settings(windows: str, commit: str, unknown: str, released: bool, carry: bool) -> dict[str, Any]:
     from deixis.decoding import parse_commit
 
-    settings = {"windows": windows, "commit": parse_commit(commit), "unknown": unknown}
+    settings = {"windows": windows, "commit": parse_commit(commit), "unknown": unknown, "carry": carry}
     return settings | ({"centred_first": True, "without_candidates": "pad"} if released else {})
 
 

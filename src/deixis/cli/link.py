@@ -47,6 +47,9 @@ def link(
         None, help="Titles to Wikidata ids, lines title TAB id, that results are to tell."
     ),
     device: str = typer.Option("cpu", help="Where the network runs, e.g. cpu or cuda."),
+    arithmetic: str | None = typer.Option(
+        None, help="What the network computes in: fp32, bf16, int8 (CPUs only); on a GPU bf16 if not given, else fp32."
+    ),
     ray: bool = typer.Option(False, "--ray", help=HELP),
     workers: int | None = typer.Option(None, min=1, help="With --ray: models at work; by default one a CPU or GPU."),
     block: float = typer.Option(8, min=0.01, help="With --ray: MB of JSONL a worker takes at once."),
@@ -80,7 +83,7 @@ def link(
         return
     paths = _paths(inputs or [])
     documents = _texts(inputs or []) if paths is None else _files(paths)
-    nlp = Disambiguator.load(model, device, names=names)
+    nlp = Disambiguator.load(model, device, names=names, arithmetic=arithmetic)  # type: ignore[arg-type]
     if wikidata is not None:
         nlp.wikidata = read_wikidata(wikidata)
     results = nlp.link_many(documents, settings)
