@@ -33,11 +33,18 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
+from types import ModuleType
 from typing import Any
 
 import torch
+
+# A machine lent for its accelerator may have torch and little else; nothing on the way of `gpu` calls these.
+for module in ("marisa_trie", "orjson", "zstandard"):
+    if find_spec(module) is None:
+        sys.modules[module] = ModuleType(module)
 
 from deixis.arithmetic import Arithmetic
 from deixis.checkpoints import ModelFolder
@@ -390,7 +397,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--svg", type=Path)
     parser.add_argument("--peak", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     names = tuple(given.ways or DEFAULT_WAYS)
     if given.what == "documents":
         write_documents(given.path, [d for documents in read_sets(given.data, given.sets).values() for d in documents])

@@ -31,6 +31,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
+import marisa_trie
 import numpy as np
 
 from deixis.artefacts import MANIFEST, Manifest
@@ -232,8 +233,6 @@ class CandidateStore:
 
 def _trie(path: Path) -> Any:
     try:
-        import marisa_trie  # only where a store is opened: candidates may come with the mentions
-
         return marisa_trie.Trie().mmap(str(path))
     except (OSError, RuntimeError):
         raise _damaged(path) from None
