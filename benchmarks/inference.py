@@ -22,6 +22,7 @@ at random, so that some answers are sure and some are not. With one thread secon
 machine disturb less, else of the wall; medians of the rounds.
 """
 
+# ruff: noqa: E402 - see the stand-ins below
 from __future__ import annotations
 
 import argparse
