@@ -42,10 +42,10 @@ from typing import Any
 
 import torch
 
-# A machine lent for its accelerator may have torch and little else; nothing on the way of `gpu` calls these.
+# A machine lent for its accelerator may have torch and little else; the way of `gpu` needs no more of these.
 for module in ("marisa_trie", "orjson", "zstandard"):
     if find_spec(module) is None:
-        sys.modules[module] = ModuleType(module)
+        sys.modules[module] = json if module == "orjson" else ModuleType(module)
 
 from deixis.arithmetic import Arithmetic
 from deixis.checkpoints import ModelFolder
@@ -404,7 +404,7 @@ def main() -> None:
         write_documents(given.path, [d for documents in read_sets(given.data, given.sets).values() for d in documents])
         return
     if given.what == "bare":
-        ModelFolder.load(given.model).save(given.path, table="int8")
+        ModelFolder.load(given.model).save(given.path, table="int8", encoder="int8")
         return
     if given.what == "gpu":
         gpu(given.model, given.path, given.rounds, given.device, given.copies)

@@ -14,6 +14,7 @@ import torch
 import deixis
 from deixis import inference
 from deixis.batching import Batch
+from deixis.decoding import decode
 from deixis.documents import Candidate, Document, Mention, Resolutions
 from deixis.encoding import windows_of
 from tests.worlds import make_disambiguator, make_document
@@ -197,11 +198,10 @@ def test_a_carried_answer_is_an_input_of_the_next_window() -> None:
 def test_memory_is_bounded_for_any_input(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long or many the documents, no batch has more rows than it may, and no more windows wait than a group."""
     rows: list[int] = []
-    plain = inference.decode
 
     def counted(network: Any, batch: Batch, *rest: Any) -> Any:
         rows.append(int((batch.piece_counts + 2 * batch.mention_counts).sum()))
-        return plain(network, batch, *rest)
+        return decode(network, batch, *rest)
 
     monkeypatch.setattr(inference, "decode", counted)
     small = replace(NLP, batch_rows=1500, group=16)
