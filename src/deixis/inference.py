@@ -397,9 +397,10 @@ class Disambiguator:
 
     def _options(self, candidates: tuple[Candidate, ...], settings: Settings, priors: Mapping[str, float]) -> _Options:
         chosen = _cut(_distinct(candidates), settings.top)
-        found = [(candidate.entity, self.vocabulary.row(candidate.entity)) for candidate in chosen]
+        names = [candidate.entity for candidate in chosen]
+        found = list(zip(names, map(self.vocabulary.row, names), strict=True))
         known = [(title, row) for title, row in found if row is not None]
-        unknown = sorted(title for title, row in found if row is None)
+        unknown = sorted(title for title, row in found if row is None) if len(known) < len(found) else []
         if settings.unknown == "shared" and unknown:
             known.append((unknown[0], UNK))
         elif settings.unknown == "zero":
@@ -449,6 +450,8 @@ def _counting(window: Window) -> list[int]:
 
 def _distinct(candidates: tuple[Candidate, ...]) -> list[Candidate]:
     """Merge duplicates: the first keeps its place, the highest prior wins."""
+    if len({candidate.entity for candidate in candidates}) == len(candidates):
+        return list(candidates)
     merged: dict[str, Candidate] = {}
     for candidate in candidates:
         seen = merged.get(candidate.entity)
