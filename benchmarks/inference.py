@@ -3,6 +3,8 @@
     python benchmarks/inference.py point --model MODEL           # 20 mentions, 256 pieces
     python benchmarks/inference.py sweep --model MODEL --svg benchmarks/inference.svg      # 5 to 100 mentions
     python benchmarks/inference.py sets --model MODEL --data BENCHMARKS --set aida-b=ppr --set msnbc=kb+yago
+    python benchmarks/inference.py curve --model MODEL --data BENCHMARKS --set aida-a=ppr --redirects OLD   # of `commit`
+    python benchmarks/inference.py long --model MODEL --data BENCHMARKS --set cweb=none --redirects OLD    # of windows
     python benchmarks/inference.py documents --data BENCHMARKS --set aida-b=ppr OUT.json
     python benchmarks/inference.py bare --model MODEL BARE       # the model without its store
     python benchmarks/inference.py gpu --model BARE OUT.json     # needs torch, tokenizers, safetensors and numpy alone
@@ -369,6 +371,34 @@ def _shares(
     return {part: seconds / whole for part, seconds in spent.items()}
 
 
+COMMITS = [{"commit": commit} for commit in ("one", 1.0, 0.99, 0.95, 0.9, 0.8, 0.6, 0.5)]
+SPLITTINGS = [
+    {"windows": "per_mention"},
+    {"windows": "overlapping"},
+    {"windows": "overlapping", "carry": True},
+    {"windows": "simple"},
+]
+
+
+def accuracies(
+    nlp: Disambiguator, documents: Sequence[Document], variants: Sequence[dict[str, Any]], old: Path
+) -> None:
+    """Print accuracy against cost of some settings in confidence order, and of local order."""
+    moved = dict(line.split("\t")[:2] for line in old.read_text().splitlines()) if old else {}
+    golds = [moved.get(m.entity or "", m.entity) for document in documents for m in document.mentions]
+    print("| settings | accuracy | passes/document | CPU s |\n|---|---:|---:|---:|")
+    for settings in ({"order": "local", **variants[0]}, *variants):
+        used = time.process_time()
+        results = list(nlp.disambiguate_many(documents, top=None, **settings))
+        used = time.process_time() - used
+        answers = [moved.get(r.entity or "", r.entity) for result in results for r in result]
+        right = sum(a == b for a, b in zip(answers, golds, strict=True) if b is not None)
+        passes = sum(result.passes for result in results) / len(results)
+        label = ", ".join(f"{name}={value}" for name, value in settings.items())
+        accuracy = 100 * right / max(1, sum(gold is not None for gold in golds))
+        print(f"| {label} | {accuracy:.2f} | {passes:.2f} | {used:.1f} |", flush=True)
+
+
 def memory(model: Path, names: Sequence[str]) -> None:
     """Print the highest memory of each way, in a process of its own, on the documents of `point`."""
     for name in names:
@@ -380,13 +410,16 @@ def memory(model: Path, names: Sequence[str]) -> None:
 def main() -> None:
     """Parse, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("point", "sweep", "sets", "documents", "bare", "gpu", "memory"))
+    parser.add_argument(
+        "what", choices=("point", "sweep", "sets", "curve", "long", "documents", "bare", "gpu", "memory")
+    )
     parser.add_argument(
         "path", type=Path, nargs="?", help="of the documents, for `documents` and `gpu`; of the folder, for `bare`"
     )
     parser.add_argument("--model", type=Path, help="a model folder")
     parser.add_argument("--data", type=Path, help="the folder with the benchmarks")
     parser.add_argument("--set", action="append", dest="sets", metavar="NAME=LISTS", help="e.g. aida-b=ppr")
+    parser.add_argument("--redirects", type=Path, help="old to new titles, lines old TAB new, for `curve` and `long`")
     parser.add_argument("--way", action="append", dest="ways", help=f"of {', '.join(DEFAULT_WAYS)}, paper")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, CORES])
     parser.add_argument("--rounds", type=int, default=3)
@@ -411,6 +444,13 @@ def main() -> None:
         return
     if given.what == "memory":
         memory(given.model, names)
+        return
+    if given.what in ("curve", "long"):
+        nlp = Disambiguator.load(given.model)
+        for label, documents in read_sets(given.data, given.sets).items():
+            some = documents[: given.limit]
+            print(f"\n{label}: {len(some)} documents\n")
+            accuracies(nlp, some, COMMITS if given.what == "curve" else SPLITTINGS, given.redirects)
         return
     for threads in given.threads:
         torch.set_num_threads(threads)
