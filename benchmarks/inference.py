@@ -3,8 +3,8 @@
     python benchmarks/inference.py point --model MODEL           # 20 mentions, 256 pieces
     python benchmarks/inference.py sweep --model MODEL --svg benchmarks/inference.svg      # 5 to 100 mentions
     python benchmarks/inference.py sets --model MODEL --data BENCHMARKS --set aida-b=ppr --set msnbc=kb+yago
-    python benchmarks/inference.py curve --model MODEL --data BENCHMARKS --set aida-a=ppr --redirects OLD   # of `commit`
-    python benchmarks/inference.py long --model MODEL --data BENCHMARKS --set cweb=none --redirects OLD    # of windows
+    python benchmarks/inference.py curve --model MODEL --data BENCHMARKS --set aida-a=ppr --redirects OLD  # of commit
+    python benchmarks/inference.py long --model MODEL --data BENCHMARKS --set cweb=none --redirects OLD   # of windows
     python benchmarks/inference.py documents --data BENCHMARKS --set aida-b=ppr OUT.json
     python benchmarks/inference.py bare --model MODEL BARE       # the model without its store
     python benchmarks/inference.py gpu --model BARE OUT.json     # needs torch, tokenizers, safetensors and numpy alone
@@ -371,8 +371,8 @@ def _shares(
     return {part: seconds / whole for part, seconds in spent.items()}
 
 
-COMMITS = [{"commit": commit} for commit in ("one", 1.0, 0.99, 0.95, 0.9, 0.8, 0.6, 0.5)]
-SPLITTINGS = [
+COMMITS: list[dict[str, Any]] = [{"commit": commit} for commit in ("one", 1.0, 0.99, 0.95, 0.9, 0.8, 0.6, 0.5)]
+SPLITTINGS: list[dict[str, Any]] = [
     {"windows": "per_mention"},
     {"windows": "overlapping"},
     {"windows": "overlapping", "carry": True},
@@ -381,7 +381,7 @@ SPLITTINGS = [
 
 
 def accuracies(
-    nlp: Disambiguator, documents: Sequence[Document], variants: Sequence[dict[str, Any]], old: Path
+    nlp: Disambiguator, documents: Sequence[Document], variants: Sequence[dict[str, Any]], old: Path | None
 ) -> None:
     """Print accuracy against cost of some settings in confidence order, and of local order."""
     moved = dict(line.split("\t")[:2] for line in old.read_text().splitlines()) if old else {}
