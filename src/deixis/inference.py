@@ -55,7 +55,7 @@ class Settings:
     """
 
     order: Order = "confidence"
-    windows: Splitting = "per_mention"
+    windows: Splitting | None = None  # of a document over 510 pieces; None: per_mention, of plain texts overlapping
     commit: Commit = "one"
     unknown: Unknown = "skip"
     top: int | None = 30
@@ -69,12 +69,12 @@ class Settings:
     def __post_init__(self) -> None:
         check_order(self.order, self.commit)
         for name, value, allowed in (
-            ("windows", self.windows, SPLITTINGS),
+            ("windows", self.windows, (None, *SPLITTINGS)),
             ("unknown", self.unknown, get_args(Unknown)),
             ("without_candidates", self.without_candidates, ("mask", "pad")),
         ):
             if value not in allowed:
-                raise InputError(f"{name} is {value!r}; expected one of {', '.join(allowed)}")
+                raise InputError(f"{name} is {value!r}; expected one of {', '.join(filter(None, allowed))}")
         if self.top is not None and self.top < 1:
             raise InputError(f"top is {self.top}; expected at least 1")
         if self.prior is not None and not 0 <= self.prior < math.inf:
@@ -254,7 +254,10 @@ class Disambiguator:
         return self.disambiguate_many(map(self.find, texts), settings)
 
     def for_texts(self, settings: Settings) -> Settings:
-        """Return settings for plain texts: with the model's own threshold and prior where none is given.
+        """Return settings for plain texts: the model's own threshold and prior, and overlapping windows, unless given.
+
+        A window a mention, as the paper has it, costs the square of a long text's mentions; half-overlapping windows
+        read every mention with at least a quarter of a window on either side, at twice the price of reading it once.
 
         Examples:
             >>> Disambiguator.load("velm/model").for_texts(Settings(threshold=0.5)).threshold
@@ -264,6 +267,7 @@ class Disambiguator:
             settings,
             threshold=self.threshold if settings.threshold is None else settings.threshold,
             prior=self.prior if settings.prior is None else settings.prior,
+            windows=settings.windows or "overlapping",
         )
 
     def find(self, text: str | Document) -> Document:
@@ -340,7 +344,9 @@ class Disambiguator:
             for document, encoding in zip(chunk, encodings, strict=True):
                 pending = self._begin(document, settings)
                 queue.append(pending)
-                for number, window in enumerate(windows_of(self.tokenizer, encoding, settings.windows)):
+                for number, window in enumerate(
+                    windows_of(self.tokenizer, encoding, settings.windows or "per_mention")
+                ):
                     if any(pending.options[mention].rows for mention in _counting(window)):
                         pending.windows_left += 1
                         yield _Task(pending, window, number)

@@ -153,6 +153,6 @@ class Batcher:
 def _rows(document: Document, settings: Settings) -> int:
     """Estimate the rows of a document: a piece has about four characters, and a mention two rows."""
     pieces, mentions = len(document.text) // 4, len(document.mentions)
-    if pieces > MAX_PIECES and settings.windows == "per_mention":
+    if pieces > MAX_PIECES and settings.windows in (None, "per_mention"):
         return mentions * (MAX_PIECES + 2 * min(mentions, 16))  # a window a mention
     return pieces + 2 * mentions

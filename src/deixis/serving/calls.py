@@ -90,7 +90,7 @@ def _json(body: bytes) -> Any:
 def _settings(given: dict[str, Any]) -> Settings:
     kinds: dict[str, tuple[type | tuple[type, ...], str]] = {
         "order": (str, "local, natural or confidence"),
-        "windows": (str, "simple or per_mention"),
+        "windows": ((str, type(None)), "simple, overlapping, per_mention or null"),
         "commit": ((str, int, float), "'one' or a probability"),
         "unknown": (str, "skip, shared or zero"),
         "top": ((int, type(None)), "a number or null"),

@@ -19,7 +19,11 @@ TITLE_AND_NUMBER: Schema = {
 }
 SETTINGS: Schema = {
     "order": {"enum": ["local", "natural", "confidence"], "default": "confidence"},
-    "windows": {"enum": ["simple", "per_mention"], "default": "per_mention"},
+    "windows": {
+        "enum": ["simple", "overlapping", "per_mention", None],
+        "default": None,
+        "description": "how a long document is split; null: per_mention, and in /link overlapping",
+    },
     "commit": {
         "anyOf": [{"const": "one"}, {"type": "number", "exclusiveMinimum": 0, "maximum": 1}],
         "default": "one",
