@@ -51,6 +51,7 @@ from deixis.wikipedia.windows import SPLITS, WindowSet
 EXAMPLES = 5  # sentences an entity
 AROUND = 600  # characters of an article kept on either side of a mention
 BESIDE = 150  # the same of an example: a sentence or two
+MOST_OTHERS = 1000  # mentions of entities that stay, where one of the list is a candidate
 MOST = 4  # mentions of one entity: none decides the figure
 
 
@@ -144,18 +145,25 @@ def mentions(
     titles, leads = set(read_titles(held)), gather_redirects(articles, redirects)
     asked: dict[str, list[Document]] = defaultdict(list)
     shown: dict[str, list[Document]] = defaultdict(list)
+    rest: list[Document] = []
     for path in articles:
         for article in read_articles(path, report=lambda sentence: None):
             held_out = split_of(article.title, config) == "held-out"
             into, around = (asked, AROUND) if held_out else (shown, BESIDE)
             for document in _excerpts(article, titles, leads, around):
                 into[document.mentions[0].entity or ""].append(document)
+            if held_out:
+                linked = {leads.get(link.target, link.target) for link in article.links} - titles
+                rest += _excerpts(article, linked, leads, AROUND)
     dice, names = random.Random(seed), CandidateStore.open(store)
     output.mkdir(parents=True, exist_ok=True)
     documents = [document for _, found in sorted(asked.items()) for document in _few(found, MOST, dice)]
     examples = [document for _, found in sorted(shown.items()) for document in _few(found, EXAMPLES, dice)]
     _write(output / "mentions.jsonl", (_with_candidates(document, names) for document in documents))
     _write(output / "examples.jsonl", examples)
+    asked_too = (_with_candidates(document, names) for document in rest)
+    others = [one for one in asked_too if titles & {entity for entity, _ in one.mentions[0].candidates or ()}]
+    _write(output / "others.jsonl", _few(others, MOST_OTHERS, dice))
     (output / "titles.txt").write_text(held.read_text(encoding="utf-8"), encoding="utf-8")
     print(f"{len(documents):,} mentions of {len(asked):,} entities, {len(examples):,} examples of {len(shown):,}")
 
@@ -227,6 +235,11 @@ def measure(held: Path, descriptions: list[Path], trained: Path, without: Path |
         ("random rows", _random(named, len(plain))),
     ):
         print(_row(what, _right(model, documents), ambiguous), flush=True)
+    others = list(stream_documents(held / "others.jsonl"))
+    print(f"\n{len(others):,} mentions of other entities, for which an added one is a candidate")
+    _SEEN.clear()
+    for what, model in (("before", less), ("after", named), ("after, with examples", sharp)):
+        print(_row(what, _right(model, others), [True] * len(others)), flush=True)
 
 
 def _marked(documents: list[Document]) -> Iterator[Document]:
