@@ -238,7 +238,8 @@ def measure(held: Path, descriptions: list[Path], trained: Path, without: Path |
     others = list(stream_documents(held / "others.jsonl"))
     print(f"\n{len(others):,} mentions of other entities, for which an added one is a candidate")
     _SEEN.clear()
-    for what, model in (("before", less), ("after", named), ("after, with examples", sharp)):
+    others_of = (("before", less), ("trained normally", whole), ("after", named), ("after, with examples", sharp))
+    for what, model in others_of:
         print(_row(what, _right(model, others), [True] * len(others)), flush=True)
 
 
