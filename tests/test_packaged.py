@@ -17,9 +17,6 @@ from deixis import checkpoints
 from deixis.cli import app
 from deixis.errors import ArtefactError
 
-packaged = pytest.mark.skipif(
-    not (checkpoints.PACKAGED / "manifest.json").exists(), reason="this checkout comes without a model"
-)
 LIMIT = 95e6  # bytes in a wheel: a package index takes 100 MB
 
 
@@ -52,7 +49,6 @@ def test_no_path_is_the_packaged_one(island: Path, monkeypatch: pytest.MonkeyPat
     assert "Ada Marlow (rower)" in CliRunner().invoke(app, ["link", text]).stdout
 
 
-@packaged
 def test_it_is_whole_small_and_has_a_card() -> None:
     folder = checkpoints.PACKAGED
     model = checkpoints.ModelFolder.load(folder)
@@ -62,7 +58,6 @@ def test_it_is_whole_small_and_has_a_card() -> None:
     assert all(word in card for word in ("CC BY-SA", "MIT", "Wikipedia", "aida-b"))
 
 
-@packaged
 def test_it_links_a_text() -> None:
     found = {r.text: r.entity for r in deixis.load()("Angela Merkel met Barack Obama in Berlin.")}
     assert found == {"Angela Merkel": "Angela Merkel", "Barack Obama": "Barack Obama", "Berlin": "Berlin"}
@@ -75,7 +70,6 @@ print(json.dumps(int(open("/proc/self/statm").read().split()[1]) * 4096))
 """
 
 
-@packaged
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's account of memory")
 def test_it_fits_in_500_megabytes() -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(deixis.__file__).parents[1])}

@@ -138,7 +138,6 @@ def test_a_toy_world_goes_all_the_way_and_is_not_made_twice(
         card.render(out / "other", [report])
 
 
-@pytest.mark.skipif(not (checkpoints.PACKAGED / "manifest.json").exists(), reason="this checkout comes without a model")
 def test_the_card_of_the_packaged_model_is_what_its_reports_say(modules: tuple[Any, Any]) -> None:
     reports = [orjson.loads(path.read_bytes()) for path in sorted((RECIPE / "reports").glob("*.json"))]
     assert reports, "keep the reports that the card was made from in recipes/default/reports"
