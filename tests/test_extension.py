@@ -8,7 +8,8 @@ import pytest
 
 from deixis.candidates import CandidateStore
 from deixis.candidates.building import StoreBuilder
-from deixis.candidates.extension import ExtendedStore, Extension
+from deixis.candidates.extension import Extension
+from deixis.candidates.store import ExtendedStore
 from deixis.detection import NameDetector
 from deixis.documents import Document, Mention
 from deixis.errors import ArtefactError

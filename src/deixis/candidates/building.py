@@ -16,15 +16,13 @@ from numpy.typing import NDArray
 from deixis.artefacts import MANIFEST, Manifest, digest_file, folder_aside, write_aside
 from deixis.candidates.occurrences import Occurrences
 from deixis.candidates.store import WEIGHTS, CandidateStore, Kind
-from deixis.candidates.surfaces import INITIALS, initials, key, short_titles
+from deixis.candidates.surfaces import INITIALS, initials, key, short_titles, title_parts
 from deixis.documents import normalise_title
 from deixis.errors import InputError
 
-__all__ = ["StoreBuilder", "title_parts"]
+__all__ = ["StoreBuilder"]
 
 MAX_PARTS = 64  # titles kept for a part of a name, the most popular; recall on AIDA is the same with 128
-MAX_TITLE_WORDS = 8  # longer titles are lists and treaties that nobody shortens by a few words
-MAX_PART_WORDS = 4
 
 # "Agence France-Presse (AFP) is ..." or "(Filipino: Kagawaran ..., abbreviated as DTI)"
 _ABBREVIATION = re.compile(r"\(\s?(?:[^()]{0,60}?[\s,;])?([A-Z](?:[A-Za-z.]{0,5}[A-Z])\.?)\s?[,;)]")
@@ -220,16 +218,6 @@ class StoreBuilder:
             "parts-offsets": _offsets(owners[kept], len(self._parts)),
             "parts-entities": entities[kept].astype(np.uint32),
         }
-
-
-def title_parts(title: str) -> set[str]:
-    """Return the keys of the beginnings and ends of a title, without its bracket."""
-    shorts = short_titles(title)
-    words = key(shorts[0] if shorts and title.endswith(")") else title).split()
-    if len(words) > MAX_TITLE_WORDS:
-        return set()
-    sizes = range(1, min(len(words), MAX_PART_WORDS + 1))
-    return {" ".join(words[:size]) for size in sizes} | {" ".join(words[-size:]) for size in sizes}
 
 
 class _Table:

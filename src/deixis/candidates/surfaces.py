@@ -33,8 +33,20 @@ from functools import lru_cache
 
 from deixis.candidates.nations import NATIONS
 
-__all__ = ["INITIALS", "SMALL_WORDS", "initials", "is_initials", "key", "short_titles", "variants", "words_of"]
+__all__ = [
+    "INITIALS",
+    "SMALL_WORDS",
+    "initials",
+    "is_initials",
+    "key",
+    "short_titles",
+    "title_parts",
+    "variants",
+    "words_of",
+]
 
+MAX_TITLE_WORDS = 8  # longer titles are lists and treaties that nobody shortens by a few words
+MAX_PART_WORDS = 4
 INITIALS = "#"  # starts initials where they stand beside keys; no key contains it
 
 # Letters that decompose into no base letter of their own.
@@ -208,6 +220,16 @@ def short_titles(title: str) -> list[str]:
     """Return a title without its bracket and without what follows its first comma, where that is another name."""
     bare = _BRACKET.sub("", title)
     return [name for name in dict.fromkeys((bare, bare.split(", ")[0])) if name and name != title]
+
+
+def title_parts(title: str) -> set[str]:
+    """Return the keys of the beginnings and ends of a title, without its bracket."""
+    shorts = short_titles(title)
+    words = key(shorts[0] if shorts and title.endswith(")") else title).split()
+    if len(words) > MAX_TITLE_WORDS:
+        return set()
+    sizes = range(1, min(len(words), MAX_PART_WORDS + 1))
+    return {" ".join(words[:size]) for size in sizes} | {" ".join(words[-size:]) for size in sizes}
 
 
 SMALL_WORDS = _set("a an and at de der des di du et for in la le of on the to und von")

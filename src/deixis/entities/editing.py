@@ -13,7 +13,8 @@ import torch.nn.functional as F  # noqa: N812 - the field's own name for it
 from deixis.artefacts import MANIFEST, Manifest
 from deixis.candidates import CandidateStore
 from deixis.candidates.building import StoreBuilder
-from deixis.candidates.extension import ExtendedStore, Extension
+from deixis.candidates.extension import Extension
+from deixis.candidates.store import ExtendedStore
 from deixis.checkpoints import Linking, ModelFolder, Precision
 from deixis.describing import Describer, Progress
 from deixis.entities.sharpening import sharpen
