@@ -23,6 +23,10 @@ def finetune(
     candidates: Annotated[
         str, typer.Option(help="Of a set: kb+yago (the published lists), ppr, or none: those given with the mentions.")
     ] = "none",
+    redirects: Annotated[
+        Path | None,
+        typer.Option(help="Old to new titles, for golds and lists, as the model's are: lines old TAB new, or JSON."),
+    ] = None,
     recipe: Annotated[str, typer.Option(help="The recipe to start from.")] = "paper-finetune",
     recipe_file: Annotated[Path | None, typer.Option(help="TOML with fields of the recipe to change.")] = None,
     settings: Annotated[
@@ -42,16 +46,17 @@ def finetune(
     deixis finetune model/ mine.jsonl tuned/ --set epochs=5 --set learning_rate=1e-5
     """
     from deixis.checkpoints import check_precision
-    from deixis.datasets import open_dataset
+    from deixis.datasets import open_dataset, read_redirects
     from deixis.training import processes, read_recipe
     from deixis.training.runs import Output, Start
     from deixis.training.runs import finetune as run
 
     chosen = read_recipe(recipe, recipe_file, settings or [])
     output = Output(out, check_precision(table), save_every, keep)
+    moved = read_redirects(redirects) if redirects else {}
     with processes(device) as group:
-        texts = open_dataset(data, documents, candidates).documents
-        other = None if held_out is None else open_dataset(data, held_out, candidates).documents
+        texts = open_dataset(data, documents, candidates).redirected(moved).documents
+        other = None if held_out is None else open_dataset(data, held_out, candidates).redirected(moved).documents
         for _ in run(Start(model), texts, other, chosen, output, group):
             pass
     typer.echo(f"wrote {out}")
