@@ -5,9 +5,11 @@
     python benchmarks/inference.py sets --model MODEL --data BENCHMARKS --set aida-b=ppr --set msnbc=kb+yago
     python benchmarks/inference.py curve --model MODEL --data BENCHMARKS --set aida-a=ppr --redirects OLD  # of commit
     python benchmarks/inference.py long --model MODEL --data BENCHMARKS --set cweb=none --redirects OLD   # of windows
+    python benchmarks/inference.py exact --model MODEL --data BENCHMARKS --set aida-b=ppr  # against no cache at all
     python benchmarks/inference.py documents --data BENCHMARKS --set aida-b=ppr OUT.json
     python benchmarks/inference.py bare --model MODEL BARE       # the model without its store
     python benchmarks/inference.py gpu --model BARE OUT.json     # needs torch, tokenizers, safetensors and numpy alone
+    python benchmarks/inference.py gpu --model BARE OUT.json --processes 8 --copies 4     # that share one GPU
     python benchmarks/inference.py memory --model MODEL          # the highest of each way, in a process of its own
 
 Ways, which take turns:
@@ -31,18 +33,23 @@ import argparse
 import json
 import random
 import resource
+import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from types import ModuleType
 from typing import Any
 
 import torch
+import torch.nn.functional as F  # noqa: N812 - the field's own name for it
+from torch import Tensor
 
 # A machine lent for its accelerator may have torch and little else; the way of `gpu` needs no more of these.
 for module in ("marisa_trie", "orjson", "zstandard"):
@@ -50,11 +57,13 @@ for module in ("marisa_trie", "orjson", "zstandard"):
         sys.modules[module] = json if module == "orjson" else ModuleType(module)
 
 from deixis.arithmetic import Arithmetic
+from deixis.batching import make_batch
 from deixis.checkpoints import ModelFolder
 from deixis.documents import Candidate, Document, Mention, Resolution, Resolutions
-from deixis.encoding import Tokenizer
-from deixis.inference import Disambiguator
-from deixis.vocabulary import SPECIAL, Vocabulary
+from deixis.encoding import Tokenizer, Window, windows_of
+from deixis.inference import Disambiguator, Settings
+from deixis.model import Network
+from deixis.vocabulary import MASK, SPECIAL, Vocabulary
 
 WORDS = ("the", "team", "played", "in", "a", "city", "with", "players", "and", "won", "game", "after", "war", "river")
 MENTIONS, PIECES = (5, 10, 20, 50, 100), (64, 128, 256, 512)
@@ -293,22 +302,24 @@ def read_documents(path: Path) -> list[Document]:
     ]
 
 
+ORDERS: dict[str, dict[str, Any]] = {"local": {"order": "local"}, "confidence": {}, "commit=0.95": {"commit": 0.95}}
+
+
+def _on_device(model: Path, device: str) -> Disambiguator:
+    # Larger batches than a CPU's: a step costs its launches, whatever its width.
+    return replace(Disambiguator.load(model, device), batch_rows=131_072, group=2048)
+
+
 def gpu(model: Path, path: Path, rounds: int, device: str, copies: int) -> None:
     """Measure one accelerator end to end from text, and the shares of tokenising, transfer and model."""
     documents = read_documents(path) * copies
-    nlp = Disambiguator.load(model, device)
+    nlp = _on_device(model, device)
     where = torch.device(device)
-    # Larger batches than a CPU's: a step costs its launches, whatever its width.
-    nlp = replace(nlp, batch_rows=131_072, group=2048, device=where)
     mentions = sum(len(document.mentions) for document in documents)
     name = torch.cuda.get_device_name() if where.type == "cuda" else "CPU"
     print(f"{name}, torch {torch.__version__}; {len(documents)} documents, {mentions} mentions")
     for windows in ("per_mention", "overlapping", "simple"):
-        for label, settings in (
-            ("local", {"order": "local"}),
-            ("confidence", {}),
-            ("commit=0.95", {"commit": 0.95}),
-        ):
+        for label, settings in ORDERS.items():
             call: dict[str, Any] = {"top": None, "windows": windows, **settings}
             list(nlp.disambiguate_many(documents, **call))
             seconds = []
@@ -325,6 +336,57 @@ def gpu(model: Path, path: Path, rounds: int, device: str, copies: int) -> None:
             print(f"{windows}, {label}: {rates}; {parts}", flush=True)
     if where.type == "cuda":
         print(f"peak memory {torch.cuda.max_memory_allocated() / 2**30:.2f} GiB")
+
+
+def share_gpu(model: Path, path: Path, rounds: int, device: str, copies: int, processes: int) -> None:
+    """Measure one accelerator that several processes share: each has the model and its share of the documents.
+
+    One process leaves the accelerator waiting while Python prepares its next batch. NVIDIA's MPS, where it can be
+    started, lets kernels of several processes run side by side; without it they take turns.
+    """
+    control = shutil.which("nvidia-cuda-mps-control")
+    mps = control is not None and subprocess.run([control, "-d"], check=False).returncode == 0
+    context = get_context("spawn")
+    gate = context.Barrier(processes + 1, timeout=600)
+    workers = [
+        context.Process(target=_work, args=(model, path, rounds, device, copies, slice(index, None, processes), gate))
+        for index in range(processes)
+    ]
+    try:
+        for worker in workers:
+            worker.start()
+        number = len(read_documents(path)) * copies
+        print(f"{processes} processes on {device}, {'under' if mps else 'without'} MPS; {number} documents")
+        for label in ORDERS:
+            seconds = []
+            for _ in range(rounds):
+                gate.wait()  # all are ready
+                begun = time.perf_counter()
+                gate.wait()  # all are done
+                seconds.append(time.perf_counter() - begun)
+            print(f"simple, {label}: {number / median(seconds):.0f} documents/s", flush=True)
+        for worker in workers:
+            worker.join()
+    finally:
+        for worker in workers:
+            worker.terminate()
+        if mps and control is not None:
+            subprocess.run([control], input="quit\n", text=True, check=False)
+
+
+def _work(
+    model: Path, path: Path, rounds: int, device: str, copies: int, share: slice, gate: threading.Barrier
+) -> None:
+    torch.set_num_threads(1)
+    documents = (read_documents(path) * copies)[share]
+    nlp = _on_device(model, device)
+    for settings in ORDERS.values():
+        call: dict[str, Any] = {"top": None, "windows": "simple", **settings}
+        list(nlp.disambiguate_many(documents, **call))
+        for _ in range(rounds):
+            gate.wait()
+            list(nlp.disambiguate_many(documents, **call))
+            gate.wait()
 
 
 def _wait(device: torch.device) -> None:
@@ -399,6 +461,110 @@ def accuracies(
         print(f"| {label} | {accuracy:.2f} | {passes:.2f} | {used:.1f} |", flush=True)
 
 
+TIE = 1e-6  # probabilities this near are told apart by how sums were rounded; near 1 the next number is 6e-8 away
+
+
+class Uncached:
+    """Algorithm 1 as it is written: every step reads a window anew, all rows through all layers, under a mask."""
+
+    def __init__(self, network: Network, window: Window, candidates: Sequence[Sequence[int]]) -> None:
+        self.network, self.batch, self.candidates = network, make_batch([window]), candidates
+        with torch.inference_mode():
+            self.positions = network.entity_embeddings.positions(self.batch)
+            self.rows = [network.candidate_rows(torch.tensor(rows, dtype=torch.int64)) for rows in candidates]
+
+    @torch.inference_mode()
+    def probabilities(self, answers: dict[int, int]) -> dict[int, Tensor]:
+        """Return the softmax over each open mention's candidates, given the rows of B that others have become."""
+        entities = torch.tensor([answers.get(place, MASK) for place in range(len(self.candidates))])
+        states = self.network.entity_predictions(self._states(entities))
+        return {
+            place: torch.softmax(weight @ states[place] + bias, 0)
+            for place, (weight, bias) in enumerate(self.rows)
+            if len(bias) and place not in answers
+        }
+
+    def _states(self, entities: Tensor) -> Tensor:
+        network, number = self.network, len(entities)
+        own = network.entity_embeddings(entities, self.positions)
+        rows: Tensor = network.embeddings(self.batch.pieces, self.batch.places)
+        layers = network.encoder.layers
+        first = 0
+        if network.config.words_see == "placeholders":
+            rows = torch.cat((rows, network.entity_embeddings(None, self.positions)))
+            first = len(layers) - (network.config.answer_layers or len(layers))
+        static = len(rows)
+        for index, layer in enumerate(layers):
+            if index == first:
+                rows = torch.cat((rows, own + rows[static - number :] if first else own))
+            seen = torch.ones(len(rows), len(rows), dtype=torch.bool)
+            if network.config.words_see == "placeholders":
+                seen[:static, static:] = False
+            query, (keys, values) = layer.attention.project(rows)
+            attended = F.scaled_dot_product_attention(query[None], keys[None], values[None], attn_mask=seen[None])
+            rows = layer.finish(attended[0].transpose(0, 1).flatten(1), rows)
+        return rows[-number:]
+
+    def decide(self, theirs: Sequence[tuple[int, int]] | None = None) -> list[tuple[int, int, float | None]]:
+        """Return the decisions in their order: a mention, which of its candidates, and None.
+
+        Given the decisions of another, those are committed, and where one is not our own the third says by how much
+        less probable it is.
+        """
+        decided: list[tuple[int, int, float | None]] = [
+            (place, 0, None)
+            for place, rows in enumerate(self.candidates)
+            if len(rows) == 1  # these need no pass
+        ]
+        answers = {place: self.candidates[place][0] for place, _, _ in decided}
+        while chances := self.probabilities(answers):
+            best = {place: float(each.max()) for place, each in chances.items()}
+            place = max(best, key=lambda place: (best[place], -place))
+            choice, behind = int(chances[place].argmax()), None
+            if theirs is not None and theirs[len(decided)] != (place, choice):
+                highest = best[place]
+                place, choice = theirs[len(decided)]
+                behind = highest - float(chances[place][choice])
+            decided.append((place, choice, behind))
+            answers[place] = self.candidates[place][choice]
+        return decided
+
+
+def exact(nlp: Disambiguator, documents: Sequence[Document]) -> None:
+    """Compare the answers and steps of confidence order with those of the algorithm without a cache.
+
+    Each step is compared given the same decisions before it. Where one is another, the uncached algorithm goes its own
+    way once more from the window's first step, so that what comes of a tie is seen as well.
+    """
+    settings = Settings(windows="simple")
+    steps = answers = 0
+    behind: list[float] = []
+    for document, result in zip(documents, nlp.disambiguate_many(documents, settings), strict=True):
+        options = nlp._begin(document, settings).options
+        encoding = nlp.tokenizer.encode(document.text, [(m.start, m.end) for m in document.mentions])
+        for window in windows_of(nlp.tokenizer, encoding, "simple"):
+            given = [options[mention] for mention in window.mentions.tolist()]
+            found = [result[mention] for mention in window.mentions.tolist()]
+            ours = [
+                (place, given[place].titles.index(found[place].entity or ""))
+                for place in sorted(range(len(given)), key=lambda place: found[place].step)
+                if given[place].rows
+            ]
+            uncached = Uncached(nlp.network, window, [option.rows for option in given])
+            other = [each for _, _, each in uncached.decide(ours) if each is not None]
+            if other:
+                answers += len({*ours} - {(place, choice) for place, choice, _ in uncached.decide()})
+            steps += len(ours)
+            behind += other
+    ties = sum(each <= TIE for each in behind)
+    print(
+        f"{steps} steps, {len(behind)} of them others without a cache: {ties} where the two are as probable within "
+        f"{TIE:g}, {len(behind) - ties} where they are not (at most {max(behind, default=0.0):.1e}); "
+        f"{answers} of {steps} answers others",
+        flush=True,
+    )
+
+
 def memory(model: Path, names: Sequence[str]) -> None:
     """Print the highest memory of each way, in a process of its own, on the documents of `point`."""
     for name in names:
@@ -411,7 +577,7 @@ def main() -> None:
     """Parse, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "what", choices=("point", "sweep", "sets", "curve", "long", "documents", "bare", "gpu", "memory")
+        "what", choices=("point", "sweep", "sets", "curve", "long", "exact", "documents", "bare", "gpu", "memory")
     )
     parser.add_argument(
         "path", type=Path, nargs="?", help="of the documents, for `documents` and `gpu`; of the folder, for `bare`"
@@ -428,6 +594,7 @@ def main() -> None:
     parser.add_argument(
         "--copies", type=int, default=1, help="of the documents, for `gpu`: one set alone is over too soon"
     )
+    parser.add_argument("--processes", type=int, default=1, help="that share the accelerator, for `gpu`")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--svg", type=Path)
     parser.add_argument("--peak", action="store_true", help=argparse.SUPPRESS)
@@ -440,16 +607,22 @@ def main() -> None:
         ModelFolder.load(given.model).save(given.path, table="int8", encoder="int8")
         return
     if given.what == "gpu":
-        gpu(given.model, given.path, given.rounds, given.device, given.copies)
+        if given.processes > 1:
+            share_gpu(given.model, given.path, given.rounds, given.device, given.copies, given.processes)
+        else:
+            gpu(given.model, given.path, given.rounds, given.device, given.copies)
         return
     if given.what == "memory":
         memory(given.model, names)
         return
-    if given.what in ("curve", "long"):
+    if given.what in ("curve", "long", "exact"):
         nlp = Disambiguator.load(given.model)
         for label, documents in read_sets(given.data, given.sets).items():
             some = documents[: given.limit]
             print(f"\n{label}: {len(some)} documents\n")
+            if given.what == "exact":
+                exact(nlp, some)
+                continue
             accuracies(nlp, some, COMMITS if given.what == "curve" else SPLITTINGS, given.redirects)
         return
     for threads in given.threads:
