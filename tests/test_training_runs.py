@@ -224,6 +224,16 @@ def test_fine_tuning_from_a_model_folder(world: Path, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     again = ModelFolder.load(tmp_path / "again").network
     assert torch.equal(again.entity_embeddings.mask_embedding, after.entity_embeddings.mask_embedding)
+    # Documents that know the entities by older titles come to the same, given where those lead.
+    (tmp_path / "older.jsonl").write_text("\n".join(lines).replace("Entity", "Being"))
+    (tmp_path / "moved.tsv").write_text("".join(f"Being {row}\tEntity {row}\n" for row in range(8)))
+    older = ["finetune", str(tmp_path / "model"), str(tmp_path / "older.jsonl"), str(tmp_path / "older")]
+    result = CliRunner().invoke(
+        app, [*older, "--redirects", str(tmp_path / "moved.tsv"), "--device", "cpu", "--set", "batch=2"]
+    )
+    assert result.exit_code == 0, result.output
+    moved = ModelFolder.load(tmp_path / "older").network
+    assert torch.equal(moved.entity_embeddings.mask_embedding, after.entity_embeddings.mask_embedding)
     refused = CliRunner().invoke(app, [*given, "--set", "speed=9"])
     assert "no field 'speed'" in str(refused.exception)
     (tmp_path / "wrong.jsonl").write_text('{"text": 3}')

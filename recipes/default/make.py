@@ -226,7 +226,7 @@ class Recipe:
 
     def finetune(self) -> None:
         table = dict(self.tables["finetune"])
-        documents, data = table.pop("documents"), ["--data", self.benchmarks]
+        documents, data = table.pop("documents"), ["--data", self.benchmarks, "--redirects", self.redirects]
         run("finetune", self.out / "model", documents, self.out / "tuned", *data, *options(table), *fields(table))
 
     @staticmethod
