@@ -10,9 +10,13 @@ from typing import Any
 
 import httpx
 import pytest
+from torch import Tensor
 
+from deixis.batching import Batch
+from deixis.decoding import Decisions, Order, Question, decode
 from deixis.documents import Document, Resolutions
 from deixis.inference import Settings
+from deixis.model import Network
 from deixis.serving.batcher import Batcher
 from deixis.serving.calls import Limits
 from deixis.serving.metrics import Metrics
@@ -65,6 +69,31 @@ def test_what_waits_is_answered_together_by_settings_and_rows() -> None:
     assert [future.result(10)[0].document.id for future in futures] == ["first", "a", "b", "c", "d", "e"]
     assert gate.batches == [["first"], ["a", "d"], ["b", "e"], ["c"]]  # c is long, and fits with no other
     batcher.close()
+
+
+def test_requests_at_different_steps_share_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    nlp, opened = make_model(), threading.Event()
+    passes: list[dict[int, int]] = []  # of each pass, the step of every window that still runs
+
+    def watched(network: Network, batch: Batch, question: Question, order: Order, *more: Any) -> Decisions:
+        def note(steps: Tensor, running: Tensor, _: Tensor) -> None:
+            passes.append(dict(zip(question.window[running].tolist(), steps[running].tolist(), strict=True)))
+
+        return decode(network, batch, question, order, observe=note)
+
+    def answer(documents: Iterable[Document], settings: Settings) -> Iterator[Resolutions]:
+        assert opened.wait(10)
+        return nlp.disambiguate_many(documents, settings)
+
+    monkeypatch.setattr("deixis.inference.decode", watched)
+    batcher = Batcher(answer, Metrics(), queue=10, rows=1000)
+    futures = [batcher.submit([make_document(seed, mentions=seed)], Settings()) for seed in range(2, 10)]
+    opened.set()
+    assert [len(future.result(10)[0]) for future in futures] == list(range(2, 10))
+    batcher.close()
+    together = max(passes, key=len)
+    assert len(together) > 2 and len(set(together.values())) > 1  # what needs no pass puts some windows ahead
+    assert len(passes[-1]) < len(together)  # and those that are finished leave
 
 
 def test_a_full_queue_refuses_and_recovers() -> None:

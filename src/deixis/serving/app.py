@@ -202,7 +202,7 @@ def _add_refusals(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def http(_: Request, error: HTTPException) -> Response:
-        answer = _error(error.status_code, f"{error.detail}; GET /docs lists the endpoints".lower())
+        answer = _error(error.status_code, f"{error.detail.lower()}; GET /docs lists the endpoints")
         answer.headers.update(error.headers or {})
         return answer
 

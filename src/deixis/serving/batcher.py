@@ -96,8 +96,8 @@ class Batcher:
     def _collect(self) -> list[_Job]:
         """Wait for work; return the oldest request and, up to the row budget, others with its settings.
 
-        Those of like length come first, as a batch is padded to its longest; the oldest is always among them, so
-        none waits for ever.
+        Those of like length come first, as they have like numbers of mentions and so of steps, and all are answered
+        when the last is; the oldest is always among them, so none waits for ever.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._jobs or self._closed)

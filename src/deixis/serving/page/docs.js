@@ -23,7 +23,7 @@ function settings(operation) {
   const shapes = operation.requestBody?.content?.["application/json"]?.schema?.anyOf;
   if (!shapes) return null;
   const rows = Object.entries(shapes[0].properties).flatMap(([name, schema]) => {
-    const values = schema.enum ? schema.enum.join(", ") : [schema.type ?? ""].flat().join(" or ");
+    const values = schema.enum ? schema.enum.filter((value) => value !== null).join(", ") : [schema.type ?? ""].flat().join(" or ");
     const text = [schema.description, values, "default" in schema ? `default ${schema.default}` : ""].filter(Boolean).join("; ");
     return [element("dt", {}, name), element("dd", {}, text)];
   });

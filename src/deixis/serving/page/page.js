@@ -89,13 +89,14 @@ function differing(other) {
 
 function sayChanges() {
   const others = ORDERS.filter((order) => order !== state.order);
-  const parts = others.map((other) => {
+  const same = others.filter((other) => !differing(other).size);
+  const parts = others.filter((other) => !same.includes(other)).map((other) => {
     const found = [...differing(other)];
-    if (!found.length) return `the same answers as ${other}`;
     const answer = (order, mention) => state.runs[order].answer(mention) ?? "left open";
     const some = found.slice(0, 3).map((mention) => `${run().surface(mention)} is ${answer(state.order, mention)}, there ${answer(other, mention)}`);
     return `${found.length} ${found.length > 1 ? "answers" : "answer"} other than ${other} (${some.join("; ")}${found.length > 3 ? "; …" : ""})`;
   });
+  if (same.length) parts.unshift(`the same answers as ${same.join(" and ")}`);
   at("changes").textContent = `${state.order[0].toUpperCase()}${state.order.slice(1)} order: ${parts.join(", ")}.`;
 }
 

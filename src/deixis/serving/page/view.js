@@ -49,6 +49,7 @@ export function layText(target, run, onpick) {
 }
 
 export function drawText(target, run, place, picked, differing) {
+  const width = String(run.steps.at(-1)?.number ?? "").length; // figure spaces keep the room: no line moves with a step
   for (const mark of target.querySelectorAll("mark")) {
     const mention = Number(mark.dataset.mention);
     const state = run.state(mention, place);
@@ -56,7 +57,8 @@ export function drawText(target, run, place, picked, differing) {
     mark.className = state;
     mark.classList.toggle("chosen", mention === picked);
     mark.classList.toggle("differs", shown && differing.has(mention));
-    mark.querySelector("sup").textContent = shown ? run.steps[run.places.get(mention) - 1].number : state === "masked" ? "?" : "–";
+    const number = shown ? String(run.steps[run.places.get(mention) - 1].number) : state === "masked" ? "?" : "–";
+    mark.querySelector("sup").textContent = number.padStart(width, "\u2007");
     const label = state === "masked" ? "still masked" : (run.answer(mention) ?? run.open(mention));
     mark.setAttribute("aria-label", `${run.surface(mention)}: ${label}`);
     mark.title = label;
