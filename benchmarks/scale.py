@@ -1,12 +1,13 @@
 """Beyond one machine: a real Ray cluster and torchrun hosts, on this machine, against one process.
 
+python benchmarks/scale.py documents ARTICLES --count N -o DOCUMENTS the lines or beginnings of articles, to be linked
 python benchmarks/scale.py link MODEL DOCUMENTS --work FOLDER        one process, one worker, two; one killed
 python benchmarks/scale.py cost MODEL DOCUMENTS...                   seconds, memory and bytes a document and a link
 python benchmarks/scale.py corpus ENWIK8 VOCABULARY BERT --work FOLDER  articles and windows, byte by byte
-python benchmarks/scale.py hosts START WINDOWS --work FOLDER         loss curves; a host killed and started again
+python benchmarks/scale.py hosts --work FOLDER [START WINDOWS]       loss curves; a host killed and started again
 
 The cluster is `ray start` twice, a CPU each, on loopback; it is ended by its process ids. Every process computes on one
-thread. START is a BERT or model folder and WINDOWS what it can be trained on, for example those of the toy world.
+thread. START is a BERT or model folder and WINDOWS what it can be trained on; without them, those of the toy world.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -36,8 +38,10 @@ import torch
 
 from deixis.artefacts import digest_file
 from deixis.datasets.jsonl import stream_documents
-from deixis.documents import Resolutions
+from deixis.documents import Document, Resolutions
 from deixis.inference import Disambiguator
+from deixis.toy import RECIPE, build
+from deixis.wikipedia.articles import read_articles
 
 ENVIRONMENT = {
     **os.environ,
@@ -119,6 +123,25 @@ def cluster() -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
         shutil.rmtree(ENVIRONMENT["RAY_TMPDIR"], ignore_errors=True)
 
 
+# --- Documents ------------------------------------------------------------------------------------------------------
+
+
+def documents(given: argparse.Namespace) -> None:
+    """Write so many texts of an article file as documents, spread evenly over it."""
+    texts = [
+        (f"{article.title}:{number}", text)
+        for article in read_articles(given.articles)
+        for number, text in enumerate(
+            article.text.splitlines() if given.beginnings is None else [article.text[: given.beginnings]]
+        )
+        if text.strip()
+    ]
+    chosen = [texts[n * len(texts) // given.count] for n in range(min(given.count, len(texts)))]
+    given.output.write_bytes(b"".join(Document(text, id=name).to_json() + b"\n" for name, text in chosen))
+    letters = sum(len(text) for _, text in chosen) / len(chosen)
+    print(f"{len(chosen):,} of {len(texts):,} texts, {letters:,.0f} characters each")
+
+
 # --- Linking --------------------------------------------------------------------------------------------------------
 
 
@@ -144,9 +167,9 @@ def link(given: argparse.Namespace) -> None:
             rates["one process"].append((count / seconds, count / seconds))
             rates["one worker"].append(over_ray(1, work / "one"))
             rates["two workers"].append(over_ray(2, work / "two"))
-        for name, found in rates.items():
-            print(f"{name:12} {' · '.join(f'{whole:.1f} ({steady:.1f})' for whole, steady in found)} documents/s")
         if given.rounds:
+            for name, found in rates.items():
+                print(f"{name:12} {' · '.join(f'{whole:.1f} ({steady:.1f})' for whole, steady in found)} documents/s")
             pairs = list(zip(rates["two workers"], rates["one worker"], strict=True))
             ratios = [median(two[part] / alone[part] for two, alone in pairs) for part in (0, 1)]
             print(f"two workers / one worker: {ratios[0]:.2f}; without the start of the workers {ratios[1]:.2f}")
@@ -278,6 +301,13 @@ def cut_dump(dump: Path, folder: Path, parts: int) -> list[Path]:
 
 def hosts(given: argparse.Namespace) -> None:
     """Train in one process, on two hosts, and on two of which one is killed and started again."""
+    if given.start is None or given.windows is None:
+        velm = given.work / "velm"
+        shutil.rmtree(velm, ignore_errors=True)
+        velm.mkdir()
+        for _ in build(velm, recipe=replace(RECIPE, epochs=2)):
+            pass
+        given.start, given.windows = velm / "model", velm / "windows"
     for name in ("one", "two", "lost"):
         shutil.rmtree(given.work / f"{name}.run", ignore_errors=True)
     one, two, lost = (given.work / name for name in ("one", "two", "lost"))
@@ -345,6 +375,12 @@ def main() -> None:
     """Parse and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
+    command = commands.add_parser("documents")
+    command.add_argument("articles", type=Path)
+    command.add_argument("--count", type=int, required=True)
+    command.add_argument("--beginnings", type=int, metavar="CHARACTERS", help="of each article, instead of its lines")
+    command.add_argument("-o", "--output", type=Path, required=True)
+    command.set_defaults(run=documents, work=Path())
     link_parser = command = commands.add_parser("link")
     command.add_argument("model", type=Path)
     command.add_argument("documents", type=Path, help="document JSONL with ids, not compressed")
@@ -360,8 +396,8 @@ def main() -> None:
     command.add_argument("--parts", type=int, default=4)
     command.set_defaults(run=corpus)
     hosts_parser = command = commands.add_parser("hosts")
-    command.add_argument("start", type=Path)
-    command.add_argument("windows", type=Path)
+    command.add_argument("start", type=Path, nargs="?")
+    command.add_argument("windows", type=Path, nargs="?")
     command.add_argument("--vocabulary", type=Path, help="with a BERT folder")
     command.add_argument("--epochs", type=int, default=20)
     command.add_argument("--kill", type=int, default=25, help="kill a host after this step")

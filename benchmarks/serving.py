@@ -1,6 +1,6 @@
 """The server under load: throughput against `disambiguate_many`, latency, twice the load, and recovery.
 
-python benchmarks/serving.py MODEL --data BENCHMARKS --set aida-a --set msnbc
+python benchmarks/serving.py MODEL --data BENCHMARKS --set aida-b --longest 1700
 python benchmarks/serving.py --random BERT
 
 The documents are those of benchmarks, or of document JSONL that --set names: texts and mentions, and candidates where
@@ -36,6 +36,7 @@ from deixis.datasets import open_dataset
 from deixis.documents import Candidate, Document, Mention
 from deixis.encoding import Tokenizer
 from deixis.inference import Disambiguator
+from deixis.serving.calls import Limits
 from deixis.vocabulary import Vocabulary
 
 PATIENCE = 1.0  # seconds a refused client waits, less than Retry-After asks for, so that the overload lasts
@@ -65,9 +66,14 @@ class Load:
         )
 
 
-def read_documents(data: Path, sets: list[str], count: int) -> list[Document]:
-    """Return documents of the sets, spread evenly, without their golds."""
-    found = [document for name in sets for document in open_dataset(data, name).documents if document.mentions]
+def read_documents(data: Path, sets: list[str], count: int, longest: int | None) -> list[Document]:
+    """Return documents of the sets up to a length, spread evenly, without their golds."""
+    found = [
+        document
+        for name in sets
+        for document in open_dataset(data, name).documents
+        if document.mentions and (longest is None or len(document.text) <= longest)
+    ]
     share = len(found) // min(count, len(found))
     bare = (replace(d, mentions=tuple(replace(m, entity=None, extra={}) for m in d.mentions)) for d in found[::share])
     return list(islice(bare, count))
@@ -100,9 +106,10 @@ def make_document(dice: random.Random, entities: int) -> Document:
 
 
 @contextmanager
-def server(model: Path, queue: int) -> Iterator[str]:
+def server(model: Path, queue: int, rows: int) -> Iterator[str]:
     """Run `deixis serve` on a free port of loopback."""
-    command = [sys.executable, "-m", "deixis.cli", "serve", "--model", str(model), "--port", "0", "--queue", str(queue)]
+    limits = ["--queue", str(queue), "--rows", str(rows)]
+    command = [sys.executable, "-m", "deixis.cli", "serve", "--model", str(model), "--port", "0", *limits]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     found = re.search(r"http://127\.0\.0\.1:\d+", process.stderr.readline())
@@ -139,15 +146,16 @@ async def load(url: str, bodies: list[bytes], clients: int, seconds: float) -> L
     return seen
 
 
-def measure(model: Path, documents: list[Document], clients: int, rounds: int, seconds: float) -> None:
+def measure(model: Path, documents: list[Document], given: argparse.Namespace) -> None:
     """Alternate the library and the server on the same documents, then double the load, then halve it."""
+    clients, rounds, seconds = given.clients, given.rounds, given.seconds
     lines = [document.to_json() for document in documents]
     nlp = Disambiguator.load(model)
     list(nlp.disambiguate_many(documents[:8]))
     mentions = sum(len(document.mentions) for document in documents)
     print(f"{len(documents)} documents, {mentions} mentions; {os.cpu_count()} cores; {clients} clients")
     shares, costs = [], []
-    with server(model, queue=clients) as url:
+    with server(model, queue=clients, rows=given.rows) as url:
         asyncio.run(load(url, lines[:8], 8, seconds))
         for number in range(1, rounds + 1):
             begin, used = time.perf_counter(), time.process_time()
@@ -191,7 +199,11 @@ def main() -> None:
     parser.add_argument("--set", dest="sets", action="append", metavar="SET", help="a set, or document JSONL; several")
     parser.add_argument("--random", type=Path, metavar="BERT", help="a BERT folder to make a model and documents from")
     parser.add_argument("--count", type=int, default=128, help="documents: spread over the sets, or made")
+    parser.add_argument(
+        "--longest", type=int, metavar="CHARACTERS", help="of a document of the sets; longer are left out"
+    )
     parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--rows", type=int, default=Limits().rows, help="of `deixis serve`: how much is run together")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=60.0, help="the most a part may take")
     given = parser.parse_args()
@@ -202,8 +214,9 @@ def main() -> None:
         elif given.model is None:
             parser.error("give a model folder, or --random BERT")
         else:
-            model, documents = given.model, read_documents(given.data, given.sets or ["aida-a"], given.count)
-        measure(model, documents, given.clients, given.rounds, given.seconds)
+            sets = given.sets or ["aida-a"]
+            model, documents = given.model, read_documents(given.data, sets, given.count, given.longest)
+        measure(model, documents, given)
 
 
 if __name__ == "__main__":
