@@ -6,6 +6,7 @@
     python benchmarks/inference.py curve --model MODEL --data BENCHMARKS --set aida-a=ppr --redirects OLD  # of commit
     python benchmarks/inference.py long --model MODEL --data BENCHMARKS --set cweb=none --redirects OLD   # of windows
     python benchmarks/inference.py exact --model MODEL --data BENCHMARKS --set aida-b=ppr  # against no cache at all
+    python benchmarks/inference.py texts --model MODEL --data BENCHMARKS --set aida-b=none # mentions found as well
     python benchmarks/inference.py documents --data BENCHMARKS --set aida-b=ppr OUT.json
     python benchmarks/inference.py bare --model MODEL BARE       # the model without its store
     python benchmarks/inference.py gpu --model BARE OUT.json     # needs torch, tokenizers, safetensors and numpy alone
@@ -89,8 +90,8 @@ class Seen:
 class Ways:
     """The ways of disambiguating, each over the same weights; networks are opened when they are first asked for."""
 
-    def __init__(self, model: Path) -> None:
-        self.model = model
+    def __init__(self, model: Path, windows: str | None = None) -> None:
+        self.model, self.windows = model, windows
         self._opened: dict[tuple[str, Arithmetic], Disambiguator] = {}
         self._luke: Any = None
 
@@ -109,7 +110,8 @@ class Ways:
         if name == "reference":
             return self._reference(documents)
         nlp = self.opened("paper" if name == "paper" else "own", "int8" if arithmetic == "int8" else "fp32")
-        settings: dict[str, Any] = {"top": None, "order": "local" if name == "local" else "confidence"}
+        order = "local" if name == "local" else "confidence"
+        settings: dict[str, Any] = {"top": None, "order": order, "windows": self.windows}
         if name.startswith("commit="):
             settings["commit"] = float(name.removeprefix("commit="))
         results = list(nlp.disambiguate_many(documents, **settings))
@@ -169,8 +171,9 @@ def short_titles(vocabulary: Vocabulary, tokenizer: Tokenizer) -> list[str]:
 def compare(ways: Ways, names: Sequence[str], documents: Sequence[Document], rounds: int, few: int) -> dict[str, Seen]:
     """Let ways take turns over the documents; the reference, which is slow, over the first few."""
     seen = {name: Seen() for name in names}
+    one_mention = replace(documents[0], mentions=documents[0].mentions[:1])
     for name in names:  # opens networks, warms caches
-        ways.run(name, documents[:1])
+        ways.run(name, [one_mention if name.startswith(("reference", "paper")) else documents[0]])
     for _ in range(rounds):
         for name, one in seen.items():
             given = documents[:few] if name.startswith(("reference", "paper")) else documents
@@ -433,7 +436,9 @@ def _shares(
     return {part: seconds / whole for part, seconds in spent.items()}
 
 
-COMMITS: list[dict[str, Any]] = [{"commit": commit} for commit in ("one", 1.0, 0.99, 0.95, 0.9, 0.8, 0.6, 0.5)]
+COMMITS: list[dict[str, Any]] = [
+    {"windows": "simple", "commit": commit} for commit in ("one", 1.0, 0.99, 0.95, 0.9, 0.8, 0.6, 0.5)
+]
 SPLITTINGS: list[dict[str, Any]] = [
     {"windows": "per_mention"},
     {"windows": "overlapping"},
@@ -565,6 +570,18 @@ def exact(nlp: Disambiguator, documents: Sequence[Document]) -> None:
     )
 
 
+def texts(nlp: Disambiguator, documents: Sequence[Document], rounds: int) -> None:
+    """Time plain texts from end to end, mentions and candidates found by the model itself."""
+    for order in ("local", "confidence"):
+        seconds = []
+        for _ in range(rounds):
+            begun = time.perf_counter()
+            found = sum(len(result) for result in nlp.link_many([d.text for d in documents], order=order))
+            seconds.append(time.perf_counter() - begun)
+        rate = len(documents) / median(seconds)
+        print(f"{order}: {median(seconds):.1f} s, {rate:.1f} documents/s, {found} mentions found", flush=True)
+
+
 def memory(model: Path, names: Sequence[str]) -> None:
     """Print the highest memory of each way, in a process of its own, on the documents of `point`."""
     for name in names:
@@ -577,7 +594,8 @@ def main() -> None:
     """Parse, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "what", choices=("point", "sweep", "sets", "curve", "long", "exact", "documents", "bare", "gpu", "memory")
+        "what",
+        choices=("point", "sweep", "sets", "curve", "long", "exact", "texts", "documents", "bare", "gpu", "memory"),
     )
     parser.add_argument(
         "path", type=Path, nargs="?", help="of the documents, for `documents` and `gpu`; of the folder, for `bare`"
@@ -596,6 +614,8 @@ def main() -> None:
     )
     parser.add_argument("--processes", type=int, default=1, help="that share the accelerator, for `gpu`")
     parser.add_argument("--device", default="cuda")
+    parser.add_argument("--windows", help="how documents over 510 pieces are split, for `sets`")
+    parser.add_argument("--arithmetic", default="fp32", help="for `curve`, `long`, `exact` and `texts`")
     parser.add_argument("--svg", type=Path)
     parser.add_argument("--peak", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_intermixed_args()
@@ -615,20 +635,23 @@ def main() -> None:
     if given.what == "memory":
         memory(given.model, names)
         return
-    if given.what in ("curve", "long", "exact"):
-        nlp = Disambiguator.load(given.model)
+    if given.what in ("curve", "long", "exact", "texts"):
+        nlp = Disambiguator.load(given.model, arithmetic=given.arithmetic)
         for label, documents in read_sets(given.data, given.sets).items():
             some = documents[: given.limit]
             print(f"\n{label}: {len(some)} documents\n")
             if given.what == "exact":
                 exact(nlp, some)
-                continue
-            accuracies(nlp, some, COMMITS if given.what == "curve" else SPLITTINGS, given.redirects)
+            elif given.what == "texts":
+                torch.set_num_threads(given.threads[-1])
+                texts(nlp, some, given.rounds)
+            else:
+                accuracies(nlp, some, COMMITS if given.what == "curve" else SPLITTINGS, given.redirects)
         return
     for threads in given.threads:
         torch.set_num_threads(threads)
         print(f"\n## {threads} thread(s), {'CPU time' if threads == 1 else 'wall time'}")
-        ways = Ways(given.model)
+        ways = Ways(given.model, given.windows)
         if given.what == "sweep":
             sweep(ways, names, given.rounds, given.count, given.svg if threads == given.threads[-1] else None)
             continue

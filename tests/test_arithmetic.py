@@ -53,8 +53,32 @@ def test_int8_projects_within_its_steps() -> None:
     found, exact = Int8(weight, bias)(x), torch.nn.functional.linear(x, weight, bias)
     error = (found - exact).norm(dim=1) / exact.norm(dim=1)
     assert float(error.max()) < 0.02
-    torch.testing.assert_close(Int8(weight, bias)(x, slice(4, 8)), found[:, 4:8])
+    torch.testing.assert_close(Int8(weight, bias)(x, 4, 8), found[:, 4:8])
     assert torch.equal(Int8(weight, bias)(torch.zeros(1, 48)), bias[None])
+
+
+def error_of(found: torch.Tensor, exact: torch.Tensor) -> float:
+    return float((found - exact).norm() / exact.norm())
+
+
+def test_int8_inputs_that_are_always_large_take_no_steps_from_others() -> None:
+    generator = torch.Generator().manual_seed(0)
+    x, weight, bias = (torch.randn(*shape, generator=generator) for shape in ((64, 48), (16, 48), (16,)))
+    x[:, 5] *= 100.0
+    weight[:, 5] *= 0.01
+    exact = torch.nn.functional.linear(x, weight, bias)
+    assert error_of(Int8(weight, bias, x.abs().amax(0))(x), exact) < 0.5 * error_of(Int8(weight, bias)(x), exact)
+
+
+@pytest.mark.parametrize("vnni", [True, False])
+def test_int8_numbers_that_are_never_negative_have_all_steps(vnni: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cpu, "_is_vnni_supported", lambda: vnni and torch.cpu.get_capabilities()["avx512_vnni"])
+    generator = torch.Generator().manual_seed(0)
+    x, weight, bias = (torch.randn(*shape, generator=generator) for shape in ((64, 48), (16, 48), (16,)))
+    x = torch.nn.functional.gelu(4 * x)
+    exact = torch.nn.functional.linear(x, weight, bias)
+    signed = error_of(Int8(weight, bias)(x), exact)
+    assert error_of(Int8(weight, bias, least=-0.17)(x.clone()), exact) < min(signed, 0.02)
 
 
 def test_arithmetic_that_does_not_exist_is_refused() -> None:

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import torch
 
-from deixis.arithmetic import Arithmetic, check_arithmetic, compute_in
+from deixis.arithmetic import Arithmetic, check_arithmetic, compute_in, usual_windows
 from deixis.batching import batches_of, make_batch
 from deixis.candidates import CandidateSource, CandidateStore
 from deixis.checkpoints import Linking, ModelFolder, packaged_model
@@ -170,7 +170,8 @@ class Disambiguator:
         check_arithmetic(arithmetic, device)
         parts = ModelFolder.load(packaged_model() if folder is None else Path(folder))
         least = _least(parts.linking) if names is None else names
-        compute_in(parts.network, arithmetic)
+        usual = usual_windows(parts.tokenizer, parts.vocabulary.titles) if arithmetic == "int8" else None
+        compute_in(parts.network, arithmetic, usual)
         return cls(
             parts.network,
             parts.tokenizer,
