@@ -22,8 +22,9 @@ import random
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -34,24 +35,32 @@ from numpy.typing import NDArray
 
 from deixis.artefacts import MANIFEST, Manifest, digest_file, folder_aside
 from deixis.candidates import CandidateStore
-from deixis.checkpoints import ModelFolder
+from deixis.checkpoints import ModelFolder, network_from_bert
+from deixis.datasets import open_dataset, read_redirects
 from deixis.datasets.jsonl import stream_documents
 from deixis.documents import Candidate, Document, Mention
+from deixis.encoding import Tokenizer
 from deixis.entities import add, build_folder, remove, save_edited
 from deixis.entities.sharpening import read_mentions
 from deixis.inference import Disambiguator
 from deixis.knowledge import Entity, read_entities
-from deixis.training.descriptions import read_descriptions
+from deixis.model import EntityTable
+from deixis.training import Recipe, TrainingData
+from deixis.training.descriptions import load_vectors, read_descriptions, save_vectors
+from deixis.training.steps import Plan
 from deixis.vocabulary import PAD, SPECIAL, UNK, Vocabulary
 from deixis.wikipedia.articles import Article, read_articles
 from deixis.wikipedia.counting import gather_redirects, read_titles
 from deixis.wikipedia.packing import PackingConfig, split_of
-from deixis.wikipedia.windows import SPLITS, WindowSet
+from deixis.wikipedia.windows import SPLITS, Split, WindowSet
 
 EXAMPLES = 5  # sentences an entity
+DOCUMENTS = ("mentions.jsonl", "others.jsonl")  # that are read
 AROUND = 600  # characters of an article kept on either side of a mention
 BESIDE = 150  # the same of an example: a sentence or two
+BEGINNING = 80  # characters of a description in a small world
 MOST_OTHERS = 1000  # mentions of entities that stay, where one of the list is a candidate
+SETS = ("aida-a", "aida-b", "msnbc", "aquaint", "ace2004")
 MOST = 4  # mentions of one entity: none decides the figure
 
 
@@ -88,57 +97,216 @@ def choose(
     print(f"{len(chosen):,} of {len(able):,} entities with {links} links or more: {output}")
 
 
+# --- small --------------------------------------------------------------------------------------------------------
+
+
+def small(
+    held: Path,
+    read: Path,
+    vocabulary: Path,
+    windows: Path,
+    descriptions: list[Path],
+    output: Path,
+    pieces: int,
+    each: int,
+    others: int,
+    seed: int,
+) -> None:
+    """Write a vocabulary and windows that one core can train on: short parts of windows, chosen by seed.
+
+    Of each entity of the list at most `each` parts that name it, and `others` parts of any kind. The vocabulary is who
+    is named there, counted there, and every candidate of the documents that will be read (`mentions`); the beginnings
+    of their descriptions go along.
+    """
+    entities, dice = Vocabulary.load(vocabulary), np.random.default_rng(seed)
+    wanted = {row for title in read_titles(held) if (row := entities.row(title)) is not None}
+    chosen: dict[Split, WindowSet] = {}
+    for split, many, number in zip(SPLITS, (each, 0), (others, others // 10), strict=True):
+        chosen[split] = _some(_parts(WindowSet.open(windows, split, entities), pieces), wanted, many, number, dice)
+    asked = wanted | {
+        entities.row(candidate.entity)
+        for name in DOCUMENTS
+        for document in stream_documents(read / name)
+        for candidate in document.mentions[0].candidates or ()
+    }
+    counts = np.bincount(chosen["train"].rows, minlength=len(entities))
+    kept = [row for row in range(len(entities)) if row < len(SPECIAL) or counts[row] or row in asked]
+    _write_windows(entities, kept, counts.tolist(), chosen, windows, output, {})
+    texts, titles = read_descriptions(descriptions), (entities.titles[row] for row in kept)
+    lines = [f"{title}\t{texts[title][:BEGINNING]}\n" for title in titles if title in texts]
+    (output / "descriptions.tsv").write_text("".join(lines), encoding="utf-8")
+
+
+def _parts(windows: WindowSet, pieces: int) -> WindowSet:
+    """Cut windows into parts of at most so many pieces; mentions across a cut are left out."""
+    lengths, mentions = np.diff(windows.window_offsets), np.diff(windows.mention_offsets)
+    number = -(-lengths // pieces)
+    first = np.cumsum(number) - number  # part of each window
+    place = np.arange(number.sum()) - np.repeat(first, number)
+    starts = np.repeat(windows.window_offsets[:-1], number) + place * pieces
+    spans = np.asarray(windows.spans, np.int64)
+    within = spans[:, 0] // pieces
+    whole = (spans[:, 1] - 1) // pieces == within
+    owner = (np.repeat(first, mentions) + within)[whole]
+    order = np.argsort(owner, kind="stable")
+    kept = np.flatnonzero(whole)[order]
+    return replace(
+        windows,
+        window_offsets=np.append(starts, windows.window_offsets[-1]),
+        mention_offsets=np.concatenate(([0], np.cumsum(np.bincount(owner, minlength=len(starts))))),
+        spans=(spans[kept] - within[kept, None] * pieces).astype(np.uint16),
+        rows=windows.rows[kept],
+        candidates=None if windows.candidates is None else windows.candidates[kept],
+    )
+
+
+def _some(windows: WindowSet, held: Collection[int], each: int, others: int, dice: np.random.Generator) -> WindowSet:
+    """Return the windows of `small`."""
+    owner = np.repeat(np.arange(len(windows)), np.diff(windows.mention_offsets))
+    order = dice.permutation(len(owner))
+    order = order[np.argsort(windows.rows[order], kind="stable")]  # by entity, by chance
+    rows = windows.rows[order]
+    place = np.arange(len(rows)) - np.searchsorted(rows, rows)
+    wanted = np.isin(rows, list(held)) & (place < each)
+    named = np.unique(owner[windows.rows != UNK])
+    chosen = np.union1d(owner[order[wanted]], dice.choice(named, min(others, len(named)), replace=False))
+    keep = np.zeros(len(windows), bool)
+    keep[chosen] = True
+    return _kept(windows, keep)
+
+
+# --- start --------------------------------------------------------------------------------------------------------
+
+
+def start(
+    encoder: Path, vocabulary: Path, windows: Path, vectors: Path, output: Path, layers: int, steps: int, seed: int
+) -> None:
+    """Write a model that a short run can begin with: no gradient has touched it.
+
+    An entity whose answer is open is embedded as the encoder's own [MASK] at its place. Rows are W·x of the
+    descriptions' vectors x, with W by linear discriminant analysis of what the network reads at the mentions of some
+    windows; `deixis pretrain --descriptions` finds this W again.
+    """
+    entities, tokenizer, x = Vocabulary.load(vocabulary), Tokenizer.load(encoder), load_vectors(vectors)
+    generator = torch.Generator().manual_seed(seed)
+    network = network_from_bert(
+        encoder, len(entities), generator, words_see="placeholders", answer_layers=layers
+    ).eval()
+    words, own = network.embeddings, network.entity_embeddings
+    data = TrainingData.of_windows(WindowSet.open(windows, "train", entities), tokenizer)
+    read, labels = [], []
+    with torch.no_grad():
+        own.mask_embedding.copy_(words.word_embeddings.weight[tokenizer.mask])
+        own.position_embeddings.weight.copy_(words.position_embeddings.weight)
+        own.token_type_embeddings.weight.copy_(words.token_type_embeddings.weight[:1])
+        own.LayerNorm.load_state_dict(words.LayerNorm.state_dict())
+        for item in islice(Plan.of(data, Recipe(batch=64, mask_rate=1.0, seed=seed)).run(), steps):
+            for one in item.passes:
+                answers = network.answer(network.read(one.batch), one.entities)
+                read.append(network.entity_predictions(answers.index_select(0, one.targets)))
+                labels.append(one.labels)
+        given = torch.from_numpy(x).float()
+        projection = _discriminant(torch.cat(read), given[torch.cat(labels)])
+        own.entity_embeddings = EntityTable(0.1 * given @ projection)  # as it is, it is far too sure
+    ModelFolder(network, tokenizer, entities).save(output)
+
+
+def _discriminant(states: torch.Tensor, x: torch.Tensor, ridge: float = 30.0) -> torch.Tensor:
+    """Return W (vector, state): x·W is what tells states of one entity from those of others, which spread alike."""
+    states, x = states - states.mean(0), x - x.mean(0)
+    mean = torch.linalg.solve(x.T @ x + ridge * torch.eye(x.shape[1]), x.T @ states)  # of an entity's states, from x
+    left = states - x @ mean
+    spread = left.T @ left / len(left)
+    spread += 0.1 * spread.diagonal().mean() * torch.eye(len(spread))
+    found: torch.Tensor = torch.linalg.solve(spread, mean.T).T
+    return found
+
+
 # --- without ------------------------------------------------------------------------------------------------------
 
 
-def without(held: Path, vocabulary: Path, windows: Path, output: Path) -> None:
-    """Write the vocabulary and the windows as if some entities did not exist."""
+def without(held: Path, vocabulary: Path, windows: Path, output: Path, vectors: Path | None) -> None:
+    """Write the vocabulary, the windows and perhaps vectors of descriptions as if some entities did not exist."""
     entities, gone = Vocabulary.load(vocabulary), set(read_titles(held))
     kept = [row for row, title in enumerate(entities) if title not in gone]
-    smaller = Vocabulary([entities.titles[row] for row in kept], [entities.counts[row] for row in kept])
+    sets = {split: WindowSet.open(windows, split, entities) for split in SPLITS}
+    _write_windows(entities, kept, entities.counts, sets, windows, output, {"held out": digest_file(held)})
+    if vectors is not None:
+        save_vectors(load_vectors(vectors)[kept], output / "vectors.npy")
+
+
+def _write_windows(
+    entities: Vocabulary,
+    kept: list[int],
+    counts: Sequence[int],
+    sets: Mapping[Split, WindowSet],
+    source: Path,
+    output: Path,
+    parents: Mapping[str, str],
+) -> None:
+    """Write some rows of a vocabulary, and windows that know no others."""
+    smaller = Vocabulary([entities.titles[row] for row in kept], [counts[row] for row in kept])
     renamed = np.full(len(entities), UNK, np.int32)
     renamed[kept] = np.arange(len(kept))
     output.mkdir(parents=True, exist_ok=True)
     smaller.save(output / "vocabulary.jsonl")
-    made = Manifest.load(windows / MANIFEST, "windows")
+    made = Manifest.load(source / MANIFEST, "windows")
     with folder_aside(output / "windows") as aside:
-        for split in SPLITS:
+        for split, windows in sets.items():
             (aside / split).mkdir()
-            for name, array in _reduced(WindowSet.open(windows, split, entities), renamed).items():
+            for name, array in _reduced(windows, renamed).items():
                 np.save(aside / split / f"{name}.npy", array)
         files = {str(path.relative_to(aside)): digest_file(path) for path in sorted(aside.rglob("*.npy"))}
-        parents = dict(made.parents) | {"vocabulary": smaller.digest, "held out": digest_file(held)}
-        replace(made, parents=parents, files=files, counts={}).save(aside / MANIFEST)
-    print(f"{len(entities) - len(smaller):,} entities left out: {output}")
+        named = dict(made.parents) | {"vocabulary": smaller.digest, **parents}
+        replace(made, parents=named, files=files, counts={}).save(aside / MANIFEST)
+    told = WindowSet.open(output / "windows")
+    print(f"{len(smaller.entities):,} entities, {len(told):,} windows of {len(told.pieces):,} pieces: {output}")
 
 
 def _reduced(windows: WindowSet, renamed: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
     """Return the arrays of windows with other rows, without the windows that no known entity is left in."""
-    rows = renamed[windows.rows]
-    mentions, pieces = np.diff(windows.mention_offsets), np.diff(windows.window_offsets)
+    mentions = np.diff(windows.mention_offsets)
     owner = np.repeat(np.arange(len(mentions)), mentions)
-    keep = np.bincount(owner[rows != UNK], minlength=len(mentions)) > 0
-    named, written = np.repeat(keep, mentions), np.repeat(keep, pieces)
+    found = _kept(windows, np.bincount(owner[renamed[windows.rows] != UNK], minlength=len(mentions)) > 0)
     arrays: dict[str, NDArray[Any]] = {
-        "pieces": windows.pieces[written],
-        "window_offsets": np.concatenate(([0], np.cumsum(pieces[keep]))),
-        "mention_offsets": np.concatenate(([0], np.cumsum(mentions[keep]))),
-        "spans": windows.spans[named],
-        "rows": rows[named],
+        name: getattr(found, name) for name in ("pieces", "window_offsets", "mention_offsets", "spans")
     }
-    if windows.candidates is not None:
-        found = renamed[windows.candidates[named]]
-        found[found == UNK] = PAD
-        behind = np.argsort(found == PAD, axis=1, kind="stable")
-        arrays["candidates"] = np.take_along_axis(found, behind, 1)
+    arrays["rows"] = renamed[found.rows]
+    if found.candidates is not None:
+        lists = renamed[found.candidates]
+        lists[lists == UNK] = PAD
+        behind = np.argsort(lists == PAD, axis=1, kind="stable")
+        arrays["candidates"] = np.take_along_axis(lists, behind, 1)
     return arrays
+
+
+def _kept(windows: WindowSet, keep: NDArray[np.bool_]) -> WindowSet:
+    """Return some of the windows."""
+    mentions, pieces = np.diff(windows.mention_offsets), np.diff(windows.window_offsets)
+    named, written = np.repeat(keep, mentions), np.repeat(keep, pieces)
+    return replace(
+        windows,
+        pieces=windows.pieces[written],
+        window_offsets=np.concatenate(([0], np.cumsum(pieces[keep]))),
+        mention_offsets=np.concatenate(([0], np.cumsum(mentions[keep]))),
+        spans=windows.spans[named],
+        rows=windows.rows[named],
+        candidates=None if windows.candidates is None else windows.candidates[named],
+    )
 
 
 # --- mentions -----------------------------------------------------------------------------------------------------
 
 
 def mentions(
-    held: Path, articles: list[Path], redirects: list[Path], store: Path, windows: Path, output: Path, seed: int
+    held: Path,
+    articles: list[Path],
+    redirects: list[Path],
+    store: Path,
+    windows: Path,
+    output: Path,
+    seed: int,
+    around: int,
 ) -> None:
     """Write mentions of the held-out split, and examples of the training split, of the entities of a list."""
     config = PackingConfig(**Manifest.load(windows / MANIFEST, "windows").parameters)
@@ -149,12 +317,12 @@ def mentions(
     for path in articles:
         for article in read_articles(path, report=lambda sentence: None):
             held_out = split_of(article.title, config) == "held-out"
-            into, around = (asked, AROUND) if held_out else (shown, BESIDE)
-            for document in _excerpts(article, titles, leads, around):
+            into, beside = (asked, around) if held_out else (shown, min(BESIDE, around))
+            for document in _excerpts(article, titles, leads, beside):
                 into[document.mentions[0].entity or ""].append(document)
             if held_out:
                 linked = {leads.get(link.target, link.target) for link in article.links} - titles
-                rest += _excerpts(article, linked, leads, AROUND)
+                rest += _excerpts(article, linked, leads, around)
     dice, names = random.Random(seed), CandidateStore.open(store)
     output.mkdir(parents=True, exist_ok=True)
     documents = [document for _, found in sorted(asked.items()) for document in _few(found, MOST, dice)]
@@ -299,6 +467,39 @@ def _row(what: str, right: list[bool], chosen: list[bool]) -> str:
     return f"{what:45}" + "".join(f"{100 * sum(found) / max(1, len(found)):12.1f}" for found in (right, some))
 
 
+# --- again --------------------------------------------------------------------------------------------------------
+
+
+def again(
+    model: Path,
+    descriptions: list[Path],
+    data: Path,
+    redirects: Path,
+    output: Path,
+    number: int,
+    links: int,
+    seed: int,
+) -> None:
+    """Write a model without some entities, and with them added again by their descriptions; the benchmarks' golds stay.
+
+    All names that the model's store has for them come back with them.
+    """
+    whole, texts, moved = ModelFolder.load(model), read_descriptions(descriptions), read_redirects(redirects)
+    golds = {
+        mention.entity
+        for name in SETS
+        for document in open_dataset(data, name).redirected(moved).documents
+        for mention in document.mentions
+    }
+    counted = zip(whole.vocabulary.titles, whole.vocabulary.counts, strict=True)
+    able = sorted(title for title, count in counted if count >= links and title in texts and title not in golds)
+    chosen = sorted(random.Random(seed).sample(able, number))
+    less = remove(whole, chosen)
+    save_edited(less, model, output / "less", {})
+    save_edited(add(less, [Entity(title, texts[title]) for title in chosen]), model, output / "more", {})
+    print(f"{number:,} of {len(able):,} entities: {output}")
+
+
 # --- base ---------------------------------------------------------------------------------------------------------
 
 
@@ -361,11 +562,29 @@ def main() -> None:
     part.add_argument("--links", type=int, default=20)
     part.add_argument("--seed", type=int, default=0)
     part.add_argument("--windows", type=Path)
+    part = parts.add_parser("start")
+    for name in ("encoder", "vocabulary", "windows", "vectors"):
+        part.add_argument(name, type=Path)
+    part.add_argument("--output", "-o", type=Path, required=True)
+    part.add_argument("--layers", type=int, default=2)
+    part.add_argument("--steps", type=int, default=40)
+    part.add_argument("--seed", type=int, default=0)
     part = parts.add_parser("without")
     for name in ("held", "vocabulary", "windows"):
         part.add_argument(name, type=Path)
+    part.add_argument("--vectors", type=Path)
     part.add_argument("--output", "-o", type=Path, required=True)
+    part = parts.add_parser("small")
+    for name in ("held", "read", "vocabulary", "windows"):
+        part.add_argument(name, type=Path)
+    part.add_argument("--output", "-o", type=Path, required=True)
+    part.add_argument("--descriptions", type=Path, nargs="+", required=True)
+    part.add_argument("--pieces", type=int, default=64)
+    part.add_argument("--each", type=int, default=7)
+    part.add_argument("--others", type=int, default=3500)
+    part.add_argument("--seed", type=int, default=0)
     part = parts.add_parser("mentions")
+    part.add_argument("--around", type=int, default=AROUND)
     part.add_argument("held", type=Path)
     part.add_argument("articles", type=Path, nargs="+")
     part.add_argument("--redirects", type=Path, nargs="*", default=[])
@@ -377,6 +596,15 @@ def main() -> None:
     part.add_argument("descriptions", type=Path, nargs="+")
     part.add_argument("--trained", type=Path, required=True)
     part.add_argument("--without", type=Path)
+    part = parts.add_parser("again")
+    part.add_argument("model", type=Path)
+    part.add_argument("descriptions", type=Path, nargs="+")
+    part.add_argument("--data", type=Path, required=True)
+    part.add_argument("--redirects", type=Path, required=True)
+    part.add_argument("--output", "-o", type=Path, required=True)
+    part.add_argument("--number", type=int, default=2000)
+    part.add_argument("--links", type=int, default=20)
+    part.add_argument("--seed", type=int, default=0)
     parts.add_parser("base").add_argument("model", type=Path)
     part = parts.add_parser("time")
     part.add_argument("model", type=Path)
@@ -386,9 +614,12 @@ def main() -> None:
     given = vars(parser.parse_args())
     run: dict[str, Callable[..., None]] = {
         "choose": choose,
+        "small": small,
+        "start": start,
         "without": without,
         "mentions": mentions,
         "measure": measure,
+        "again": again,
         "base": base,
         "time": clock,
     }

@@ -8,9 +8,11 @@ any mention, and its m_e is mapped to the entity's row and bias:
     m_e (equation 2)               what rows of B are multiplied with, so a row of the same make
     row and bias                   m_e · weight + offset
 
-A regression draws rows towards their mean, where they would lose against trained ones: they are stretched until a row
-scores its own mentions as a trained one does on average. And a name by itself makes the network expect things ("Azurel"
-sounds like a drug); half of what the row scores for the text "Azurel." is taken off its bias.
+A regression draws rows towards their mean, where they would lose against trained ones: they are stretched until they
+spread as trained ones do. Stretched until a row scores its own mentions as a trained one does, it would take those of
+others: what it lacks of the trained row does not lie where it points. And a name by itself makes the network expect
+things ("Azurel" sounds like a drug); half of what the row scores for the text "Azurel." is taken off its bias. A name
+that says nothing earns a row no more than a usual one: odd names would win everywhere.
 
 The map is fitted on the entities that training saw often. It is small, and lies in the model folder. Other features
 were tried (benchmarks/entities.md).
@@ -19,6 +21,7 @@ were tried (benchmarks/entities.md).
 from __future__ import annotations
 
 import copy
+import math
 import random
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,16 +35,18 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from deixis.batching import batches_of, make_batch
+from deixis.arithmetic import compute_in
+from deixis.batching import Batch, batches_of, make_batch
 from deixis.encoding import MAX_PIECES, Encoding, Tokenizer
 from deixis.errors import ArtefactError, InputError
-from deixis.model import Network
+from deixis.model import Network, SelfAttention
 from deixis.vocabulary import MASK, Vocabulary
 
 __all__ = ["Describer", "read_texts"]
 
 PIECES = 24  # of a text that are read, [CLS] and [SEP] among them
-BATCH_ROWS = 4096
+BATCH_ROWS = 1024  # what lies between two layers stays in a core's cache
+MANY = 64  # texts are worth a copy that reads them faster, and show it what numbers to expect
 PENALTIES = (1.0, 10.0, 100.0, 1000.0)  # of the ridge, tried on a tenth that is not fitted on
 LEAST = 0.5  # of the variance is taken as explained, however little it is
 TAKEN_OFF = 0.5  # of what a row scores for its name by itself
@@ -60,6 +65,7 @@ class Describer:
     offset: Tensor  # (entity_size + 1,)
     level: float = 0.0  # the mean score of rows for their names by themselves
     explained: float = 0.0  # share of the variance of rows that were not fitted on
+    spread: float = math.inf  # the standard deviation of the scores whose mean is the level; older maps lack it
 
     @classmethod
     def fit(
@@ -88,7 +94,8 @@ class Describer:
         with torch.no_grad():
             weight, bias = network.candidate_rows(rows)
         found = _ridge(features.double(), torch.cat([weight, bias.unsqueeze(-1)], -1).double().cpu())
-        return replace(found, level=float((found._mapped(features)[:, :-1] * alone).sum(-1).mean()))
+        spoken = (found._mapped(features)[:, :-1] * alone).sum(-1)
+        return replace(found, level=float(spoken.mean()), spread=float(spoken.std()))
 
     def rows(
         self,
@@ -112,14 +119,15 @@ class Describer:
         spoken = [(name or title, None) for name, (title, _) in zip(called, texts, strict=True)]
         alone = read_texts(network, tokenizer, spoken, progress)
         rows, biases = out[:, :-1], out[:, -1]
-        return rows, biases - TAKEN_OFF * ((rows * alone).sum(-1) - self.level)
+        over = (rows * alone).sum(-1) - self.level
+        return rows, biases - TAKEN_OFF * over.clamp_min(-self.spread)
 
     def _mapped(self, features: Tensor) -> Tensor:
         return features @ self.weight + self.offset
 
     def save(self, path: Path) -> None:
         """Write the map."""
-        told = torch.tensor([self.level, self.explained])
+        told = torch.tensor([self.level, self.explained, self.spread])
         save_file({"weight": self.weight.contiguous(), "offset": self.offset, "level_explained": told}, path)
 
     @classmethod
@@ -145,8 +153,8 @@ def _ridge(features: Tensor, targets: Tensor) -> Describer:
     errors = {penalty: left(penalty) for penalty in PENALTIES}
     best = min(errors, key=lambda penalty: errors[penalty])
     weight, offset = _solved(features, targets, best)
-    # The row of an entity that explains the share r of the trained one has r of its score for the same mention.
-    stretch = torch.full((targets.shape[1],), 1 / max(LEAST, 1 - errors[best]), dtype=targets.dtype)
+    # Rows that explain the share r of the variance of the trained ones have r of it themselves.
+    stretch = torch.full((targets.shape[1],), max(LEAST, 1 - errors[best]) ** -0.5, dtype=targets.dtype)
     stretch[-1] = 1  # the bias is no such product
     mean = targets.mean(0)
     return Describer((weight * stretch).float(), (mean + stretch * (offset - mean)).float(), explained=1 - errors[best])
@@ -171,7 +179,8 @@ def read_texts(
     only = np.zeros(1, np.int64)
     windows = [tokenizer.window(one, 0, _end(one), only) for one in encoded]
     states = torch.zeros(len(windows), network.config.entity_size)
-    reader, device = _fast(network), network.embeddings.word_embeddings.weight.device
+    device = network.embeddings.word_embeddings.weight.device
+    reader = network if len(windows) < MANY else _fast(network, make_batch(windows[:MANY]).to(device))
     for places in progress(batches_of(windows, BATCH_ROWS)):
         batch = make_batch([windows[place] for place in places]).to(device)
         hidden = reader.answer(reader.read(batch), torch.full_like(batch.starts, MASK))
@@ -196,12 +205,19 @@ def _name(title: str) -> str:
     return next((short for short in short_titles(title) if title.startswith(short)), title)
 
 
-def _fast(network: Network) -> Network:
-    """Return the network with rows in bf16 where the machine multiplies those faster; the weights are shared."""
+def _fast(network: Network, usual: Batch) -> Network:
+    """Return a network that reads as fast as the machine can, given a sample: this one, or a copy of its layers."""
     device = network.embeddings.word_embeddings.weight.device
     tell: Callable[[], Mapping[str, Any]] = getattr(torch.cpu, "get_capabilities", dict)  # older torch has none
-    if device.type != "cuda" and not tell().get("avx512_bf16"):
+    able = tell()
+    if device.type == "cuda" or able.get("avx512_bf16"):
+        reader = copy.copy(network)
+        reader.precision = torch.bfloat16  # of rows; the weights are shared
+        return reader
+    as_opened = all(isinstance(layer.attention.self, SelfAttention) for layer in network.encoder.layers)
+    if not able.get("avx512_vnni") or not as_opened:
         return network
-    reader = copy.copy(network)
-    reader.precision = torch.bfloat16
+    shared = {id(part): part for name, part in network.named_children() if name != "encoder"}
+    reader = copy.deepcopy(network, shared)
+    compute_in(reader, "int8", usual)
     return reader

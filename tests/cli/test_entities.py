@@ -98,6 +98,13 @@ def test_what_is_wrong_is_one_sentence_with_its_line(able: Path, island: Path, t
     assert "twice.jsonl:2: title is" in refusal("add", able, twice, "-o", more)
     empty = write(tmp_path / "empty.jsonl", NEW | {"description": " "})
     assert "empty.jsonl:1: description is empty" in refusal("add", able, empty, "-o", more)
+    endless = write(tmp_path / "endless.jsonl", NEW, NEW | {"title": "Tilda", "names": ["x" * 10_000_000]})
+    said = refusal("add", able, endless, "-o", more)
+    assert "endless.jsonl:2: names[0] has 10,000,000 characters; at most 200 are taken" in said
+    (tmp_path / "latin.jsonl").write_bytes(json.dumps(NEW).encode() + b'\n\n{"title": "Tild\xe9"}\n')
+    assert "latin.jsonl:3: not UTF-8: byte 15 of the line is 0xe9" in refusal(
+        "add", able, tmp_path / "latin.jsonl", "-o", more
+    )
     clash = write(tmp_path / "clash.jsonl", NEW | {"title": "Ada Marlow (rower)"})
     assert "is an entity of the model already" in refusal("add", able, clash, "-o", more)
     assert not more.exists()

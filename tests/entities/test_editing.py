@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from deixis import describing
 from deixis.candidates import CandidateStore
 from deixis.candidates.building import StoreBuilder
 from deixis.checkpoints import ModelFolder, Precision
-from deixis.describing import Describer
+from deixis.describing import TAKEN_OFF, Describer
 from deixis.documents import Candidate, Document, Identity, Mention
 from deixis.entities import add, alike, build_folder, fit, remove, save_edited
 from deixis.errors import ArtefactError, InputError
@@ -96,6 +97,27 @@ def test_dropout_has_no_part_in_it(model: ModelFolder) -> None:
     plain = add(model, [NEW])
     model.network.train()
     assert torch.equal(row_of(add(model, [NEW]), "Zed Cup"), row_of(plain, "Zed Cup"))
+
+
+def test_many_descriptions_are_read_by_a_faster_copy(model: ModelFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may compute in int8; the network itself goes on in what it was opened in."""
+    documents = [make_document(seed) for seed in range(3)]
+    before, row = answers(model, documents), row_of(add(model, [NEW]), "Zed Cup")
+    monkeypatch.setattr(describing, "MANY", 1)
+    assert torch.cosine_similarity(row_of(add(model, [NEW]), "Zed Cup"), row, dim=0) > 0.98
+    assert answers(model, documents) == before
+
+
+def test_an_odd_name_earns_no_more_than_a_usual_one(model: ModelFolder) -> None:
+    describer = model.describer
+    assert describer is not None and 0 < describer.spread < 100
+    parts = (model.network, model.tokenizer, [("Zed Cup", "a rugby final of the world")])
+    _, usual = describer.rows(*parts)
+    # The level so high that every name scores far under it.
+    _, odd = replace(describer, level=describer.level + 1000).rows(*parts)
+    _, plain = replace(describer, level=describer.level + 1000, spread=0.0).rows(*parts)
+    assert odd - plain == pytest.approx(TAKEN_OFF * describer.spread, rel=1e-3)
+    assert abs(usual - plain) < 100
 
 
 def test_examples_move_the_row_towards_their_mentions(model: ModelFolder) -> None:
