@@ -400,7 +400,7 @@ def main() -> None:
     command.add_argument("windows", type=Path, nargs="?")
     command.add_argument("--vocabulary", type=Path, help="with a BERT folder")
     command.add_argument("--epochs", type=int, default=20)
-    command.add_argument("--kill", type=int, default=25, help="kill a host after this step")
+    command.add_argument("--kill", type=int, default=28, help="kill a host after this step")
     command.set_defaults(run=hosts)
     command = commands.add_parser("cost")
     command.add_argument("model", type=Path)
