@@ -346,8 +346,8 @@ def _excerpts(article: Article, titles: set[str], leads: dict[str, str], around:
             yield Document(text, (Mention(link.start - start, link.end - start, target),), id=article.title)
 
 
-def _few(found: list[Document], number: int, dice: random.Random) -> list[Document]:
-    return dice.sample(found, min(number, len(found)))
+def _few(found: list[Document], number: int | None, dice: random.Random) -> list[Document]:
+    return found if number is None else dice.sample(found, min(number, len(found)))
 
 
 def _with_candidates(document: Document, store: CandidateStore) -> Document:
@@ -366,13 +366,22 @@ def _write(path: Path, documents: Iterable[Document]) -> None:
 # --- measure ------------------------------------------------------------------------------------------------------
 
 
-def measure(held: Path, descriptions: list[Path], trained: Path, without: Path | None) -> None:
+def measure(
+    held: Path,
+    descriptions: list[Path],
+    trained: Path,
+    without: Path | None,
+    store: Path | None,
+    limit: int | None,
+    few: int,
+) -> None:
     """Print the accuracy on held-out mentions with rows of each kind.
 
-    Without a model that never saw the entities, they are removed from the trained one: a rehearsal, as its encoder was
-    trained on their mentions.
+    The store names the rivals that examples are told apart from, where the model has no store itself. Without a model
+    that never saw the entities, they are removed from the trained one: a rehearsal, as its encoder was trained on their
+    mentions.
     """
-    documents = list(stream_documents(held / "mentions.jsonl"))
+    documents, others = (_few(list(stream_documents(held / name)), limit, random.Random(0)) for name in DOCUMENTS)
     examples: dict[str, list[Document]] = defaultdict(list)
     for document in stream_documents(held / "examples.jsonl"):
         examples[document.mentions[0].entity or ""].append(document)
@@ -386,12 +395,14 @@ def measure(held: Path, descriptions: list[Path], trained: Path, without: Path |
         less = ModelFolder.load(without)
         if known := [title for title in titles if title in less.vocabulary]:
             less = remove(less, known)
+    if less.store is None and store is not None:
+        less = replace(less, store=CandidateStore.open(store))
     plain = [Entity(title, texts[title]) for title in titles if title in texts]
     print(f"{len(documents):,} mentions, {len(plain):,} entities added to {len(less.vocabulary.entities):,}")
     named = add(less, plain)
     asked = {document.mentions[0].entity for document in documents}
-    shown = [replace(e, examples=tuple(_marked(examples[e.title]))) for e in plain if e.title in asked]
-    sharp = add(named, shown, clashes=True)
+    shown = [replace(e, examples=tuple(_marked(examples[e.title][:few]))) for e in plain if e.title in asked]
+    sharp = add(named, shown, clashes=True) if few else named
     ambiguous = [_rivals(document, whole.vocabulary) > 1 for document in documents]
     print(f"{'':45}{'all':>12}{'ambiguous':>12}")
     print(f"{'mentions':45}{len(documents):12,}{sum(ambiguous):12,}")
@@ -399,11 +410,10 @@ def measure(held: Path, descriptions: list[Path], trained: Path, without: Path |
     for what, model in (
         ("trained normally", whole),
         ("added by description", named),
-        (f"added by description and {EXAMPLES} examples", sharp),
+        (f"added by description and {few} examples", sharp),
         ("random rows", _random(named, len(plain))),
     ):
         print(_row(what, _right(model, documents), ambiguous), flush=True)
-    others = list(stream_documents(held / "others.jsonl"))
     print(f"\n{len(others):,} mentions of other entities, for which an added one is a candidate")
     _SEEN.clear()
     others_of = (("before", less), ("trained normally", whole), ("after", named), ("after, with examples", sharp))
@@ -596,6 +606,9 @@ def main() -> None:
     part.add_argument("descriptions", type=Path, nargs="+")
     part.add_argument("--trained", type=Path, required=True)
     part.add_argument("--without", type=Path)
+    part.add_argument("--store", type=Path)
+    part.add_argument("--limit", type=int)
+    part.add_argument("--examples", type=int, default=EXAMPLES, dest="few")
     part = parts.add_parser("again")
     part.add_argument("model", type=Path)
     part.add_argument("descriptions", type=Path, nargs="+")

@@ -12,7 +12,7 @@ from deixis import describing
 from deixis.candidates import CandidateStore
 from deixis.candidates.building import StoreBuilder
 from deixis.checkpoints import ModelFolder, Precision
-from deixis.describing import TAKEN_OFF, Describer
+from deixis.describing import TAKEN_OFF, Describer, read_texts
 from deixis.documents import Candidate, Document, Identity, Mention
 from deixis.entities import add, alike, build_folder, fit, remove, save_edited
 from deixis.errors import ArtefactError, InputError
@@ -56,8 +56,6 @@ def answers(model: ModelFolder, documents: list[Document]) -> list[list[tuple[st
 
 def test_the_map_learns_what_depends_on_the_text() -> None:
     """Rows made by a linear map of features come back for texts that it was not fitted on."""
-    from deixis.describing import read_texts
-
     network, tokenizer = make_network(entities=403), make_tokenizer()
     texts = {f"Entity {n}": f"{n % 7} {n % 11} the cup of {n} team {n * n}" for n in range(400)}
     features = read_texts(network, tokenizer, list(texts.items()))
@@ -130,7 +128,12 @@ def test_examples_move_the_row_towards_their_mentions(model: ModelFolder) -> Non
         nlp = Disambiguator(of.network, of.tokenizer, of.vocabulary)
         return dict(nlp.disambiguate(document)[0].alternatives)["Zed Cup"]
 
+    def by_itself(of: ModelFolder) -> float:
+        weight, bias = of.network.candidate_rows(torch.tensor(of.vocabulary.row("Zed Cup")))
+        return (read_texts(of.network, of.tokenizer, [("Zed", None)])[0] @ weight + bias).item()
+
     assert chance(sharp) > chance(plain) + 0.1
+    assert by_itself(sharp) == pytest.approx(by_itself(plain), abs=1e-3)  # only the sentences count, not the name
     for title in DESCRIPTIONS:
         assert torch.equal(row_of(sharp, title), row_of(plain, title))
 
