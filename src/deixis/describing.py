@@ -25,6 +25,7 @@ import math
 import random
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -170,7 +171,6 @@ def _solved(features: Tensor, targets: Tensor, penalty: float) -> tuple[Tensor, 
     return weight, target - mean @ weight
 
 
-@torch.no_grad()
 def read_texts(
     network: Network, tokenizer: Tokenizer, texts: Sequence[tuple[str, str | None]], progress: Progress = iter
 ) -> Tensor:
@@ -181,10 +181,21 @@ def read_texts(
     states = torch.zeros(len(windows), network.config.entity_size)
     device = network.embeddings.word_embeddings.weight.device
     reader = network if len(windows) < MANY else _fast(network, make_batch(windows[:MANY]).to(device))
-    for places in progress(batches_of(windows, BATCH_ROWS)):
+
+    @torch.no_grad()  # which holds for its own thread alone
+    def read(places: list[int]) -> Tensor:
         batch = make_batch([windows[place] for place in places]).to(device)
         hidden = reader.answer(reader.read(batch), torch.full_like(batch.starts, MASK))
-        states[places] = reader.entity_predictions(hidden.float()).cpu()
+        found: Tensor = reader.entity_predictions(hidden.float()).cpu()
+        return found
+
+    # A core reads its own batches: texts are short, and two that share every product wait for each other.
+    threads, batches = torch.get_num_threads(), batches_of(windows, BATCH_ROWS)
+    cores = threads if device.type == "cpu" else 1
+    with ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(threads // cores,)) as pool:
+        for places, found in zip(progress(batches), pool.map(read, batches), strict=True):
+            states[places] = found
+    torch.set_num_threads(threads)
     return states
 
 
