@@ -130,7 +130,8 @@ def linked_text(resolutions: Resolutions) -> Group:
             shown.append(f"[{numbers[mention.start, mention.end]}]", style=f"bold {style}")
     for mention, resolution in _in_step_order(resolutions):
         entity = Text(resolution.entity or resolution.reason or "", style="dim" if resolution.entity is None else "")
-        link = Text(resolution.url or "", style=f"link {resolution.url}" if resolution.url else "")
+        # Folded where the terminal is narrow: a link that is cut is none.
+        link = Text(resolution.url or "", f"link {resolution.url}" if resolution.url else "", overflow="fold")
         chance = f"{resolution.probability:.2f}" if resolution.entity is not None else ""
         table.add_row(Text(numbers[mention.start, mention.end]), Text(resolution.text), entity, chance, link)
     if not len(resolutions):

@@ -1,4 +1,4 @@
-"""`make demo`: train the island of Velm and watch a text being resolved, step by step."""
+"""`make demo-toy`: train the island of Velm and watch a text being resolved, step by step."""
 
 from __future__ import annotations
 
