@@ -15,18 +15,19 @@ manifest.json          digests of all but the card, parents
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from deixis.artefacts import MANIFEST, Manifest, digest_file, folder_aside
 from deixis.describing import Describer
@@ -49,6 +50,8 @@ __all__ = [
     "quantise_folder",
     "relink",
 ]
+
+_Module = TypeVar("_Module", bound=nn.Module)
 
 Precision = Literal["fp32", "fp16", "int8"]  # of the entity table
 EncoderPrecision = Literal["fp32", "fp16", "int12", "int8"]
@@ -173,10 +176,12 @@ class ModelFolder:
 
     def _with_rows(self, vocabulary: Vocabulary, table: Mapping[str, Tensor]) -> ModelFolder:
         """Return the model with other rows of B; all other weights are shared."""
-        with torch.device("meta"):
-            network = Network(replace(self.network.config, entities=len(vocabulary)))
+        network = _shallow(self.network)
+        network.config = replace(network.config, entities=len(vocabulary))
+        network.entity_embeddings = _shallow(network.entity_embeddings)
         network.entity_embeddings.entity_embeddings = EntityTable(table[TABLE], table.get(SCALE))
-        network.load_state_dict({**self.network.state_dict(), **table}, assign=True)
+        network.entity_predictions = _shallow(network.entity_predictions)
+        network.entity_predictions.bias = nn.Parameter(table[BIAS])
         return replace(self, network=network.eval(), vocabulary=vocabulary)
 
     def _row(self, title: str) -> int:
@@ -377,6 +382,13 @@ def _json(path: Path) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise ArtefactError(f"{path} is not a JSON object")
     return record
+
+
+def _shallow(module: _Module) -> _Module:
+    """Return a module with the same parts, which may be exchanged one by one; whatever arithmetic they compute in."""
+    copied = copy.copy(module)
+    copied._modules, copied._parameters = copied._modules.copy(), copied._parameters.copy()
+    return copied
 
 
 def _config(path: Path) -> Config:

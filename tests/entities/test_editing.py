@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from deixis import describing
+from deixis.arithmetic import Arithmetic, compute_in
 from deixis.candidates import CandidateStore
 from deixis.candidates.building import StoreBuilder
 from deixis.checkpoints import ModelFolder, Precision
@@ -177,7 +178,9 @@ def test_a_folder_keeps_what_was_added(tmp_path: Path, precision: Precision) -> 
     assert remade.store is not None and remade.store.lookup("Zed") == ()
 
 
-def test_in_memory_with_entities(model: ModelFolder) -> None:
+@pytest.mark.parametrize("arithmetic", ["fp32", "bf16", "int8"])
+def test_in_memory_with_entities(model: ModelFolder, arithmetic: Arithmetic) -> None:
+    compute_in(model.network, arithmetic)
     nlp = Disambiguator(model.network, model.tokenizer, model.vocabulary, model.store, describer=model.describer)
     bigger = nlp.with_entities([{"title": "Zed Cup", "description": "a final", "names": ["Zed"], "id": "z1"}])
     (resolution,) = bigger.disambiguate(Document("Zed won.", (Mention(0, 3),)))
