@@ -29,7 +29,7 @@ from deixis.vocabulary import MASK, PAD, SPECIAL, Vocabulary
 __all__ = ["read_mentions", "sharpen"]
 
 STEPS = 30
-RATE = 0.1
+RATE = 0.1  # by how much a step raises the score of a sentence, at most and on average
 HOLD = 0.02  # of the squared distance to the row that the description gave, beside a loss a sentence
 SAMPLE = 512  # entities that are rivals of every example
 BATCH_ROWS = 4096
@@ -62,10 +62,10 @@ def sharpen(
         weight, bias = network.candidate_rows(sample + len(SPECIAL))
         against = torch.cat([near, seen @ weight.T + bias], -1).logsumexp(-1)
         before = (rows[owner] * seen).sum(-1) + biases[owner]
-    moved = torch.zeros_like(rows, requires_grad=True)
-    optimiser = torch.optim.SGD([moved], lr=RATE)
+    moved, beyond = torch.zeros_like(rows, requires_grad=True), seen - alone
+    optimiser = torch.optim.SGD([moved], lr=RATE / float(beyond.square().sum(-1).mean().clamp_min(1e-6)))
     for _ in range(STEPS):
-        score = before + (moved[owner] * (seen - alone)).sum(-1)
+        score = before + (moved[owner] * beyond).sum(-1)
         loss = F.softplus(against - score).sum() + HOLD * moved.square().sum()
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]  # torch has no types for it
