@@ -1,17 +1,22 @@
 """New entities: rows from descriptions against trained ones, an invented knowledge base, what additions cost.
 
     python benchmarks/entities.py choose vocabulary.jsonl descriptions.tsv --exclude titles.txt -o held.txt
+    python benchmarks/entities.py small held.txt held vocabulary.jsonl windows --descriptions descriptions.tsv -o small
     python benchmarks/entities.py without held.txt vocabulary.jsonl windows -o without
+    python benchmarks/entities.py start encoder vocabulary.jsonl windows vectors.npy -o start
     python benchmarks/entities.py mentions held.txt articles.jsonl.zst --store store --windows windows -o held
     python benchmarks/entities.py measure held descriptions.tsv --trained model --without model-without
+    python benchmarks/entities.py again model descriptions.tsv --data benchmarks --redirects redirects.tsv -o again
     python benchmarks/entities.py base model
     python benchmarks/entities.py time model descriptions.tsv
 
-`choose` takes entities by seed. `without` writes a vocabulary without them and the windows to train on it: their
+`choose` takes entities by seed. `small` cuts windows and vocabulary down to what one core can train on, `start` writes
+the model that such a run begins with. `without` writes a vocabulary without them and the windows to train on it: their
 mentions are [UNK], which is never a target, and windows that name nothing else are left out, as those of their
 descriptions. `mentions` writes their mentions in articles that training held out, with candidates of the store, and
 sentences of other articles as examples. `measure` reads the mentions with the trained model, and with one that was
-trained without these entities and to which they are added. `base` reads the sentences of benchmarks/data with a model
+trained without these entities and to which they are added. `again` removes entities that are no golds from a model and
+adds them by description, for `deixis evaluate` before and after. `base` reads the sentences of benchmarks/data with a model
 that knows only the 500 entities invented for them. `time` adds 10,000 entities and loads the result.
 """
 
