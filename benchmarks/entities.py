@@ -16,8 +16,8 @@ mentions are [UNK], which is never a target, and windows that name nothing else 
 descriptions. `mentions` writes their mentions in articles that training held out, with candidates of the store, and
 sentences of other articles as examples. `measure` reads the mentions with the trained model, and with one that was
 trained without these entities and to which they are added. `again` removes entities that are no golds from a model and
-adds them by description, for `deixis evaluate` before and after. `base` reads the sentences of benchmarks/data with a model
-that knows only the 500 entities invented for them. `time` adds 10,000 entities and loads the result.
+adds them by description, for `deixis evaluate` before and after. `base` reads the sentences of benchmarks/data with a
+model that knows only the 500 entities invented for them. `time` adds 10,000 entities and loads the result.
 """
 
 from __future__ import annotations
