@@ -192,10 +192,12 @@ def read_texts(
     # A core reads its own batches: texts are short, and two that share every product wait for each other.
     threads, batches = torch.get_num_threads(), batches_of(windows, BATCH_ROWS)
     cores = threads if device.type == "cpu" else 1
-    with ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(threads // cores,)) as pool:
-        for places, found in zip(progress(batches), pool.map(read, batches), strict=True):
-            states[places] = found
-    torch.set_num_threads(threads)
+    try:
+        with ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(threads // cores,)) as pool:
+            for places, found in zip(progress(batches), pool.map(read, batches), strict=True):
+                states[places] = found
+    finally:
+        torch.set_num_threads(threads)
     return states
 
 
