@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from deixis.artefacts import Manifest
 from deixis.wikipedia.articles import Article, Link
 from deixis.wikipedia.counting import manifest_path
-from deixis.wikipedia.drift import build_redirects, find_drift
+from deixis.wikipedia.drift import build_redirects, find_drift, find_spellings
 from deixis.wikipedia.naming import NameSources
 from deixis.wikipedia.redirects import read_redirects
 
@@ -26,9 +28,33 @@ def test_only_unknown_titles_with_one_meaning_lead_on() -> None:
     assert found == {"Football World Cup": "FIFA World Cup"}
 
 
+@pytest.mark.parametrize(
+    ("title", "other"),
+    [
+        ("Yuan Dynasty", "Yuan dynasty"),
+        ("Iran-Iraq War", "Iran–Iraq War"),
+        ("F.W. Murnau", "F. W. Murnau"),
+        ("Thirty Years War", "Thirty Years' War"),
+        ("Marian Gaborik", "Marián Gáborík"),
+        ("Oliver Wendell Holmes, Jr.", "Oliver Wendell Holmes Jr."),
+    ],
+)
+def test_other_spellings_lead_to_what_is_described_or_most_linked(title: str, other: str) -> None:
+    assert find_spellings({title: 5, other: 1}, {other}, {title}) == {title: other}
+    assert find_spellings({title: 5, other: 1}, set(), {other}) == {title: other}
+    assert find_spellings({title: 5, other: 1}, set(), set()) == {other: title}
+    assert find_spellings({title: 5, other: 1}, {title, other}, set()) == {}
+
+
+@pytest.mark.parametrize("other", [".tokyo", "Tokyo!", "Tokyo (film)", "Tokio"])
+def test_what_is_spelt_otherwise_stays(other: str) -> None:
+    assert find_spellings({"Tokyo": 5, other: 1}, {"Tokyo"}, set()) == {}
+
+
 def test_the_table_holds_pages_tables_and_drift(tmp_path: Path) -> None:
     pages = [
         Article("Sport", "The cup and Stalin", (Link(4, 7, "Football World Cup"), Link(12, 18, "Stalin"))),
+        Article("Games", "SPORT", (Link(0, 5, "SPORT"),)),
         Article("Footie", redirect="Football World Cup"),
     ]
     (tmp_path / "articles.jsonl").write_bytes(b"".join(page.to_json() + b"\n" for page in pages))
@@ -47,6 +73,7 @@ def test_the_table_holds_pages_tables_and_drift(tmp_path: Path) -> None:
         "Bonna": "Bonn",
         "Footie": "FIFA World Cup",
         "Football World Cup": "FIFA World Cup",
+        "SPORT": "Sport",
     }
     assert manifest.counts["drifted titles"] == 1
     assert Manifest.load(manifest_path(tmp_path / "redirects.tsv"), "redirects") == manifest

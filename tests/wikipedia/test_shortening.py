@@ -5,27 +5,49 @@ from __future__ import annotations
 import pytest
 
 from deixis.wikipedia.articles import Article, Link
-from deixis.wikipedia.shortening import parts_of, shorten
+from deixis.wikipedia.shortening import is_team, parts_of, shorten
+
+WORDS = {"War", "Foundation", "Club", "Bulls"}
 
 
 @pytest.mark.parametrize(
-    ("title", "some", "never"),
+    ("title", "team", "parts"),
     [
-        ("Chicago White Sox", {"Chicago", "White Sox", "CWS"}, {"Chicago White Sox"}),
-        ("Spain national football team", {"Spain"}, {"team", "football team"}),
-        ("Supreme Court of Florida", {"Supreme Court"}, {"Florida", "Supreme Court of"}),
-        ("1998 FIFA World Cup", {"World Cup", "FIFA World Cup"}, {"1998"}),
-        ("George W. Bush", {"Bush", "George"}, set()),
-        ("Paris, Texas", {"Paris"}, {"Texas"}),
-        ("Java (island)", {"Java"}, {"island"}),
-        ("Tokyo", set(), {"Tokyo"}),
+        ("Chicago White Sox", True, {"Chicago", "Chicago White", "White Sox", "Sox"}),
+        ("Chicago Bulls", True, {"Chicago"}),
+        ("Leeds United F.C.", True, {"Leeds", "Leeds United"}),
+        ("Spain national football team", True, {"Spain"}),
+        ("1946 Oklahoma Sooners football team", True, {"1946 Oklahoma Sooners"}),
+        ("George W. Bush", False, {"W. Bush", "Bush"}),
+        ("Pope Gregory IX", False, set()),
+        ("Salvadoran Civil War", False, set()),
+        ("Sierra Club Foundation", False, set()),
+        ("Supreme Court of Florida", False, set()),
+        ("Radiation therapy", False, set()),
+        ("Boeing 727", False, set()),
+        ("Paris, Texas", False, {"Paris"}),
+        ("Java (island)", False, {"Java"}),
+        ("Tokyo", False, set()),
     ],
 )
-def test_parts_of_titles(title: str, some: set[str], never: set[str]) -> None:
-    parts = parts_of(title)
-    assert some <= set(parts)
-    assert never.isdisjoint(parts)
-    assert len(parts) == len(set(parts))
+def test_parts_of_titles(title: str, team: bool, parts: set[str]) -> None:
+    assert set(parts_of(title, team, WORDS.__contains__)) == parts
+
+
+@pytest.mark.parametrize(
+    ("description", "team"),
+    [
+        ("The Chicago White Sox are an American professional baseball team based in Chicago.", True),
+        ("English football club", True),
+        ("Brian Lara is a Trinidadian former cricket player. He led the team.", False),
+        ("Soldier Field is a football stadium , home of the Chicago Bears team .", False),
+        ("St. Louis Blues are a hockey team in the league.", True),
+        ("Jazz is a kind of music.", False),
+        ("", False),
+    ],
+)
+def test_descriptions_tell_teams(description: str, team: bool) -> None:
+    assert is_team(description) is team
 
 
 def names_of(target: str) -> list[str]:

@@ -246,21 +246,22 @@ def test_candidate_rows_hold_the_entity_and_its_rivals(sources: Path) -> None:
 
 def test_training_reads_articles_again_with_shortened_names(sources: Path) -> None:
     builder = StoreBuilder()
-    builder.add_link("West", "Somewhere else", 2)
+    builder.add_link("Germany", "Somewhere else", 2)
     builder.save(sources / "store", {}, {})
     plain, short = build(sources, "plain"), build(sources, "short", shortened=1.0)
     tokenizer = make_tokenizer()
     germany = tokenizer.encode("West Germany", []).pieces.tolist()
-    west = tokenizer.encode("West", []).pieces.tolist()
+    shorter = tokenizer.encode("Germany", []).pieces.tolist()
 
     def names(folder: str, split: Split) -> Counter[tuple[int, ...]]:
         windows = WindowSet.open(sources / folder, split)
         each = (windows.window(number) for number in range(len(windows)))
         return Counter(tuple(one.pieces[start:end].tolist()) for one in each for start, end in one.spans)
 
-    assert short.counts["windows, train"] == 2 * plain.counts["windows, train"]
+    again = short.counts["windows, train"] - plain.counts["windows, train"]
+    assert 0 < again < plain.counts["windows, train"], "an article without anything to shorten is read once"
     before, after = names("plain", "train"), names("short", "train")
-    assert before[tuple(germany)] == after[tuple(germany)] == after[tuple(west)] > 0
+    assert before[tuple(germany)] == after[tuple(germany)] == after[tuple(shorter)] > 0
     assert names("short", "held-out") == names("plain", "held-out")
     with pytest.raises(InputError, match="shortened"):
         PackingConfig(shortened=1.5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deixis.candidates import CandidateStore
+from deixis.candidates.occurrences import LOWER, NAMED
+from deixis.candidates.surfaces import key
 from deixis.encoding import MAX_MENTIONS, MAX_PIECES, Encoding, Tokenizer
 from deixis.errors import InputError
 from deixis.vocabulary import PAD, UNK, Vocabulary
@@ -71,9 +73,10 @@ class Packer:
         tokenizer: Tokenizer,
         redirects: Mapping[str, str],
         store: CandidateStore | None = None,
+        teams: Collection[str] = (),
     ) -> None:
         self.config, self.vocabulary, self.tokenizer = config, vocabulary, tokenizer
-        self.redirects, self.store = redirects, store
+        self.redirects, self.store, self.teams = redirects, store, teams
         self.counts: Counter[str] = Counter()
         self._rivals: dict[str, list[int]] = {}
         self._shorter: dict[str, list[str]] = {}
@@ -98,8 +101,10 @@ class Packer:
         self.counts["links dropped: overlapping"] += len(completed.links) - len(links)
         yield replace(completed, links=tuple(links))
         if self.config.shortened and split == "train":
-            self.counts["links"] += len(links)
-            yield shorten(completed, links, self._shorter_names, self.config.shortened, self.config.seed)
+            short = shorten(completed, links, self._shorter_names, self.config.shortened, self.config.seed)
+            if short.text != completed.text:
+                self.counts["links"] += len(links)
+                yield short
 
     def _shorter_names(self, target: str) -> list[str]:
         """Return the parts of an entity's title that are names of others too."""
@@ -107,10 +112,18 @@ class Packer:
         names = self._shorter.get(title)
         if names is None:
             assert self.store is not None
+            parts = parts_of(title, title in self.teams, self._is_word)
             names = self._shorter[title] = [
-                part for part in parts_of(title) if any(other.entity != title for other in self.store.lookup(part, 2))
+                part for part in parts if any(other.entity != title for other in self.store.lookup(part, 2))
             ]
         return names
+
+    def _is_word(self, name: str) -> bool:
+        """Tell whether articles write a name in lower case as often as with a capital."""
+        assert self.store is not None
+        number = self.store.number(key(name))
+        counted = None if number is None else self.store.occurrences(number)
+        return counted is not None and counted[LOWER] >= counted[NAMED]
 
     def _sentences(self, article: Article) -> list[_Sentence]:
         texts, inside = [], []

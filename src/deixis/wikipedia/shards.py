@@ -18,6 +18,7 @@ import orjson
 
 from deixis.artefacts import MANIFEST, Manifest, digest_file, folder_aside, read_lines, write_aside
 from deixis.candidates import CandidateStore
+from deixis.documents import normalise_title
 from deixis.encoding import Tokenizer
 from deixis.errors import DeixisError, InputError
 from deixis.vocabulary import Vocabulary
@@ -25,6 +26,7 @@ from deixis.wikipedia.articles import Article
 from deixis.wikipedia.completion import describe
 from deixis.wikipedia.counting import digests
 from deixis.wikipedia.packing import Packer, PackingConfig
+from deixis.wikipedia.shortening import is_team
 from deixis.wikipedia.workers import Spread, in_order
 
 __all__ = ["build_windows"]
@@ -44,12 +46,12 @@ class _Sources:
     tokenizer: Path
     redirects: Mapping[str, str]
     store: Path | None
+    teams: frozenset[str] = frozenset()  # for shortened names
 
     def packer(self) -> Packer:
         store = None if self.store is None else CandidateStore.open(self.store)
-        return Packer(
-            self.config, Vocabulary.load(self.vocabulary), Tokenizer.load(self.tokenizer), self.redirects, store
-        )
+        vocabulary, tokenizer = Vocabulary.load(self.vocabulary), Tokenizer.load(self.tokenizer)
+        return Packer(self.config, vocabulary, tokenizer, self.redirects, store, self.teams)
 
 
 class _Part(NamedTuple):
@@ -85,7 +87,8 @@ def build_windows(
         raise InputError("candidate rows were asked for without a store; give one, or leave them out")
     if config.shortened and store is None:
         raise InputError("shortened names were asked for without a store, which knows what else they mean; give one")
-    sources = _Sources(config, vocabulary, tokenizer, redirects or {}, store)
+    teams = _teams(descriptions) if config.shortened else frozenset[str]()
+    sources = _Sources(config, vocabulary, tokenizer, redirects or {}, store, teams)
     manifest = _planned(sources, articles, descriptions)
     if (folder / MANIFEST).exists() and _finished(folder, manifest):
         return Manifest.load(folder / MANIFEST, "windows")
@@ -98,6 +101,12 @@ def build_windows(
     finished = _join(sorted(parts.glob("*.npz")), folder, manifest)
     shutil.rmtree(parts.parent)
     return finished
+
+
+def _teams(descriptions: Sequence[Path]) -> frozenset[str]:
+    """Return the titles that are described as teams."""
+    lines = (line.decode("utf-8", "replace").split("\t") for path in descriptions for _, line in read_lines(path))
+    return frozenset(normalise_title(fields[0]) for fields in lines if len(fields) > 1 and is_team(fields[1]))
 
 
 def _planned(sources: _Sources, articles: Sequence[Path], descriptions: Sequence[Path]) -> Manifest:

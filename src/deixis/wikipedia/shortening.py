@@ -1,7 +1,9 @@
 """Shortened names: the text of a mention replaced by a part of its entity's title that could mean something else.
 
 Encyclopaedias write "Chicago White Sox" and "George W. Bush"; news write "Chicago" and "Bush". A model that has read
-only the first learns names by heart; one that has also read the second must look at what stands around them.
+only the first learns names by heart; one that has also read the second must look at what stands around them. Only
+names of persons, places and teams are shortened: who reads "radiation" for Radiation therapy and "Boeing" for the
+Boeing 727 learns to answer whatever is longest on the topic.
 """
 
 from __future__ import annotations
@@ -13,28 +15,43 @@ from dataclasses import replace
 
 from deixis.wikipedia.articles import Article, Link
 
-__all__ = ["parts_of", "shorten"]
+__all__ = ["is_team", "parts_of", "shorten"]
 
 _BRACKET = re.compile(r"\s+\([^()]*\)\Z")
-_LETTER = re.compile(r"[^\W\d_]")
-_INNER = re.compile(r"(?:a|an|and|at|by|de|del|for|from|in|la|of|on|or|the|to|van|von|with|&)\Z", re.IGNORECASE)
+_NAME = re.compile(r"[^\W\d_a-z][^\W\d_]*[\w.'’-]*\Z")  # a word of a proper name, initials included
+_SENTENCE = re.compile(r".*?\w{3}\s?\.(?=\s|\Z)|.*", re.DOTALL)
+_TEAM = re.compile(r"\b(?:club|team|franchise)\b")
+_SPORT = re.compile(
+    r"\b(?:football|soccer|baseball|basketball|hockey|rugby|cricket|handball|volleyball|league)\b", re.I
+)
+_PLAYER = re.compile(r"\b(?:born|player|coach|manager|season|stadium|owner)\b")
 
 
-def parts_of(title: str) -> list[str]:
-    """Return the beginnings and ends of a title and its initials, each of which may be what a text calls the entity."""
+def is_team(description: str) -> bool:
+    """Tell whether the first sentence of a description speaks of a team."""
+    found = _SENTENCE.match(description)
+    sentence = found[0] if found else ""
+    return all(map(re.search, (_TEAM, _SPORT), (sentence, sentence))) and not _PLAYER.search(sentence)
+
+
+def parts_of(title: str, team: bool, is_word: Callable[[str], bool]) -> list[str]:
+    """Return the parts of a title that news would write for it.
+
+    Of any title what stands before its bracket or comma; of a team the beginnings ("Chicago"); and of a title that
+    looks like a person's or a place's, its words capitalised and the last `is_word` of no language, the ends ("Bush").
+    """
     bare = _BRACKET.sub("", title).split(", ")[0]
     words = bare.split()
-    found = [bare]
-    for cut in range(1, len(words)):
-        if not _INNER.match(words[cut - 1]):
-            found.append(" ".join(words[:cut]))
-        # "Florida" is no name of the Supreme Court of Florida, nor "team" one of a team.
-        if words[cut][0].isupper() and not any(map(_INNER.match, words[:cut])):
-            found.append(" ".join(words[cut:]))
-    initials = "".join(part[0] for word in words for part in word.split("-") if part[:1].isupper())
-    if len(initials) >= 3:
-        found.append(initials)
-    return list(dict.fromkeys(part for part in found if part != title and _LETTER.search(part)))
+    while team and len(words) > 1 and words[-1].islower():  # Spain national football team
+        words.pop()
+    found = [bare, " ".join(words)]
+    if all(map(_NAME.match, words)):
+        cuts = range(1, len(words))
+        if team:
+            found += [" ".join(words[:cut]) for cut in cuts]
+        if not is_word(words[-1]) and not words[-1].isupper():  # nobody is called F.C. or IX
+            found += [" ".join(words[cut:]) for cut in cuts]
+    return list(dict.fromkeys(part for part in found if part != title))
 
 
 def shorten(
