@@ -31,7 +31,23 @@ WORDS = {"War", "Foundation", "Club", "Bulls"}
     ],
 )
 def test_parts_of_titles(title: str, team: bool, parts: set[str]) -> None:
-    assert set(parts_of(title, team, WORDS.__contains__)) == parts
+    assert set(parts_of(title, team, False, WORDS.__contains__)) == parts
+
+
+@pytest.mark.parametrize(
+    ("title", "team", "parts"),
+    [
+        ("New York City", False, {"New", "New York"}),
+        ("Surrey County Cricket Club", True, {"Surrey", "Surrey County Cricket"}),
+        ("Spain national football team", True, {"Spain"}),
+        ("George W. Bush", False, {"George", "George W.", "W. Bush", "Bush"}),
+        ("Sierra Club Foundation", False, {"Sierra"}),
+        ("Radiation therapy", False, set()),
+        ("Boeing 727", False, set()),
+    ],
+)
+def test_parts_of_every_proper_name(title: str, team: bool, parts: set[str]) -> None:
+    assert set(parts_of(title, team, True, (WORDS | {"City", "County"}).__contains__)) == parts
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,9 @@ def windows(
             "title that could mean something else; needs --store.",
         ),
     ] = 0.0,
+    every_name: Annotated[
+        bool, typer.Option("--every-name", help="Shorten all proper names, not only persons, places and teams.")
+    ] = False,
     candidates: Annotated[
         int, typer.Option(min=0, help="Candidate rows kept a mention, for a loss over candidates; needs --store.")
     ] = 0,
@@ -76,6 +79,7 @@ def windows(
                 own_name=own_name,
                 repeats=repeats,
                 shortened=shortened,
+                every_name=every_name,
             ),
             descriptions=descriptions or [],
             redirects=gather_redirects(paths, redirects or []),

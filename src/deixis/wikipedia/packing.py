@@ -41,6 +41,7 @@ class PackingConfig:
     own_name: bool = False  # completion: the article's own name in its own text
     repeats: bool = False  # completion: repeats of a surface the article links once
     shortened: float = 0.0  # above 0: training also reads each article with this part of its names shortened
+    every_name: bool = False  # shortened are all proper names, not only persons, places and teams
 
     def __post_init__(self) -> None:
         if not 1 <= self.max_pieces <= MAX_PIECES:
@@ -112,7 +113,7 @@ class Packer:
         names = self._shorter.get(title)
         if names is None:
             assert self.store is not None
-            parts = parts_of(title, title in self.teams, self._is_word)
+            parts = parts_of(title, title in self.teams, self.config.every_name, self._is_word)
             names = self._shorter[title] = [
                 part for part in parts if any(other.entity != title for other in self.store.lookup(part, 2))
             ]

@@ -34,11 +34,12 @@ def is_team(description: str) -> bool:
     return all(map(re.search, (_TEAM, _SPORT), (sentence, sentence))) and not _PLAYER.search(sentence)
 
 
-def parts_of(title: str, team: bool, is_word: Callable[[str], bool]) -> list[str]:
+def parts_of(title: str, team: bool, every: bool, is_word: Callable[[str], bool]) -> list[str]:
     """Return the parts of a title that news would write for it.
 
     Of any title what stands before its bracket or comma; of a team the beginnings ("Chicago"); and of a title that
     looks like a person's or a place's, its words capitalised and the last `is_word` of no language, the ends ("Bush").
+    With `every`, of all proper names the beginnings and ends that are no words: "New York" of New York City.
     """
     bare = _BRACKET.sub("", title).split(", ")[0]
     words = bare.split()
@@ -47,10 +48,10 @@ def parts_of(title: str, team: bool, is_word: Callable[[str], bool]) -> list[str
     found = [bare, " ".join(words)]
     if all(map(_NAME.match, words)):
         cuts = range(1, len(words))
-        if team:
-            found += [" ".join(words[:cut]) for cut in cuts]
-        if not is_word(words[-1]) and not words[-1].isupper():  # nobody is called F.C. or IX
-            found += [" ".join(words[cut:]) for cut in cuts]
+        parts = [words[:cut] for cut in cuts] if team or every else []
+        if (every or not is_word(words[-1])) and not words[-1].isupper():  # nobody is called F.C. or IX
+            parts += [words[cut:] for cut in cuts]
+        found += [" ".join(part) for part in parts if not (every and is_word(part[-1]))]
     return list(dict.fromkeys(part for part in found if part != title))
 
 
