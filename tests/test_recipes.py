@@ -32,7 +32,7 @@ def modules(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
     return importlib.import_module("make"), importlib.import_module("card")
 
 
-@pytest.mark.parametrize("stage", ["stage1", "stage2", "again", "stage3", "finetune"])
+@pytest.mark.parametrize("stage", ["stage1", "stage2", "stage3", "finetune"])
 def test_fields_change_their_preset(stage: str) -> None:
     preset = PRESETS[TABLES[stage]["recipe"]]
     assert preset.with_settings(TABLES[stage]["fields"]) != preset
@@ -45,10 +45,9 @@ def test_fields_change_their_preset(stage: str) -> None:
         ("windows", "windows"),
         ("stage1", "pretrain"),
         ("stage2", "pretrain"),
-        ("again", "pretrain"),
         ("stage3", "pretrain"),
         ("cut", "quantise"),
-        ("names", "windows"),
+        ("shortened", "windows"),
         ("quantised", "quantise"),
         ("model", "calibrate"),
         ("finetune", "finetune"),
@@ -86,22 +85,15 @@ fields = { steps = 2, batch = 4, compile = "off" }
 [stage2]
 recipe = "small-stage2"
 fields = { steps = 2, batch = 4, compile = "off" }
-[again]
-recipe = "small-stage2"
-fields = { steps = 2, batch = 4, compile = "off", row_dropout = 0.1 }
-[both]
-stage2 = 0.5
-again = 0.5
 [cut]
 encoder = "fp32"
 table = "fp32"
 entities = 16
-[names]
+[shortened]
 shortened = 0.5
-every-name = true
 [stage3]
 recipe = "small-stage2"
-fields = { steps = 2, batch = 4, compile = "off" }
+fields = { steps = 2, batch = 4, compile = "off", row_dropout = 0.1 }
 [mean]
 cut = 0.5
 stage3 = 0.5

@@ -7,7 +7,7 @@
 All parameters are in recipe.toml beside this file. What is made, in OUT:
 
     enwik8.jsonl.zst → redirects.tsv, include.txt → vocabulary.jsonl → store → windows → vectors.npy
-    → stage1 → stage2, again → both → cut → names → stage3 → mean → fitted → quantised
+    → stage1 → stage2 → cut → shortened, shortened-vectors.npy → stage3 → mean → fitted → quantised
     → model (calibrated, its card in README.md) ← reports/*.json
 
 Change a parameter, delete what was made with it, and run again: what deixis made refuses strangers.
@@ -99,15 +99,15 @@ class Recipe:
         yield Step(out / "descriptions.tsv", self.make_descriptions)
         whole, cut = out / "vocabulary.jsonl", out / "cut" / "vocabulary.jsonl"
         yield Step(out / "windows", lambda: self.make_windows("windows", whole))
-        yield Step(out / "vectors.npy", self.make_vectors)
+        yield Step(out / "vectors.npy", lambda: self.make_vectors(whole, out / "vectors.npy"))
         yield Step(out / "stage1", lambda: self.train("stage1", self.bert, "--vocabulary", whole))
         yield Step(out / "stage2", lambda: self.train("stage2", out / "stage1"))
-        yield Step(out / "again", lambda: self.train("again", out / "stage1"))
-        yield Step(out / "both", lambda: self.make_mean("both"))
         yield Step(out / "cut", self.make_cut)
-        yield Step(out / "names", lambda: self.make_windows("names", cut))
-        yield Step(out / "stage3", self.train_names)
-        yield Step(out / "mean", lambda: self.make_mean("mean"))
+        yield Step(out / "shortened", lambda: self.make_windows("shortened", cut))
+        vectors = out / "shortened-vectors.npy"
+        yield Step(vectors, lambda: self.make_vectors(cut, vectors))
+        yield Step(out / "stage3", lambda: self.train("stage3", out / "cut", windows="shortened", vectors=vectors))
+        yield Step(out / "mean", self.make_mean)
         if "fitted" in tables:
             yield Step(out / "fitted", self.make_fitted)
         yield Step(out / "quantised", self.make_quantised)
@@ -167,37 +167,25 @@ class Recipe:
             *("--store", self.out / "store", *options(own), "-o", self.out / name),
         )
 
-    def make_vectors(self) -> None:
-        made = [self.bert, *(self.out / name for name in ("vocabulary.jsonl", "descriptions.tsv", "vectors.npy"))]
+    def make_vectors(self, vocabulary: Path, path: Path) -> None:
+        made = [self.bert, vocabulary, self.out / "descriptions.tsv", path]
         self.run_training("describe", *made, *options(self.tables["describe"]))
 
-    def train(self, stage: str, start: Path, *given: object) -> None:
-        table, described = self.tables[stage], ["--descriptions", self.out / "vectors.npy"]
-        run(
-            "pretrain",
-            start,
-            self.out / "windows",
-            self.out / stage,
-            *given,
-            *described,
-            *options(table),
-            *fields(table),
-        )
-
-    def train_names(self) -> None:
-        table, out = self.tables["stage3"], self.out
-        run("pretrain", out / "cut", out / "names", out / "stage3", *options(table), *fields(table))
+    def train(
+        self, stage: str, start: Path, *given: object, windows: str = "windows", vectors: Path | None = None
+    ) -> None:
+        table, out = self.tables[stage], self.out
+        described = ["--descriptions", vectors or out / "vectors.npy"]
+        run("pretrain", start, out / windows, out / stage, *given, *described, *options(table), *fields(table))
 
     def make_cut(self) -> None:
         given = ["--keep", self.out / "include.txt", *options(self.tables["cut"])]
-        run("quantise", self.out / "both", "-o", self.out / "cut", *given)
+        run("quantise", self.out / "stage2", "-o", self.out / "cut", *given)
 
-    def make_mean(self, name: str) -> None:
-        """Average models; `start` is the part of the encoder that goes back to where it started."""
-        parts = dict(self.tables[name])
-        start = ["--start", f"{self.bert}={parts.pop('start')}"] if "start" in parts else []
-        models = [f"{self.out / model}={part}" for model, part in parts.items()]
-        self.run_training("average", self.out / name, *models, *start)
+    def make_mean(self) -> None:
+        parts = self.tables["mean"]
+        models = [f"{self.out / name}={parts[name]}" for name in ("cut", "stage3")]
+        self.run_training("average", self.out / "mean", *models, "--start", f"{self.bert}={parts['start']}")
 
     def make_fitted(self) -> None:
         own = options(self.tables["fitted"])
