@@ -28,6 +28,7 @@ WORDS = {"War", "Foundation", "Club", "Bulls"}
         ("Paris, Texas", False, {"Paris"}),
         ("Java (island)", False, {"Java"}),
         ("Tokyo", False, set()),
+        (", Indiana", False, set()),
     ],
 )
 def test_parts_of_titles(title: str, team: bool, parts: set[str]) -> None:

@@ -265,6 +265,8 @@ def test_training_reads_articles_again_with_shortened_names(sources: Path) -> No
     assert names("short", "held-out") == names("plain", "held-out")
     with pytest.raises(InputError, match="shortened"):
         PackingConfig(shortened=1.5)
+    with pytest.raises(InputError, match="every_name"):
+        PackingConfig(every_name=True)
 
 
 def test_other_parameters_are_another_artefact(sources: Path) -> None:

@@ -22,7 +22,7 @@ from deixis.wikipedia.naming import NameSources, read_pairs
 __all__ = ["build_redirects", "find_drift", "find_spellings"]
 
 _MARKS = re.compile(r"(?<=\w)[.,]|['’‘ʻʼ\"“”]")  # ".tokyo" is no city
-_INITIALS = re.compile(r"(?<=\b\w) (?=\w\b)")  # between two
+_INITIALS = re.compile(r"(?<=\b\w) (?=\w\b)")  # the space between two
 _DASHES = re.compile(r"[-‐‑–—−\s]+")
 
 

@@ -50,6 +50,8 @@ class PackingConfig:
             raise InputError(f"held_out is {self.held_out}; expected a fraction from 0 to below 1")
         if not 0 <= self.shortened <= 1:
             raise InputError(f"shortened is {self.shortened}; expected a fraction from 0 to 1")
+        if self.every_name and not self.shortened:
+            raise InputError("every_name says which names are shortened, but none are; set shortened too")
 
 
 def split_of(title: str, config: PackingConfig) -> Split:

@@ -1,9 +1,9 @@
 """Shortened names: the text of a mention replaced by a part of its entity's title that could mean something else.
 
 Encyclopaedias write "Chicago White Sox" and "George W. Bush"; news write "Chicago" and "Bush". A model that has read
-only the first learns names by heart; one that has also read the second must look at what stands around them. Only
-names of persons, places and teams are shortened: who reads "radiation" for Radiation therapy and "Boeing" for the
-Boeing 727 learns to answer whatever is longest on the topic.
+only the first learns names by heart; one that has also read the second must look at what stands around them. Common
+nouns and names with numbers are not shortened: who reads "radiation" for Radiation therapy and "Boeing" for the Boeing
+727 learns to answer whatever is longest on the topic.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def is_team(description: str) -> bool:
     """Tell whether the first sentence of a description speaks of a team."""
     found = _SENTENCE.match(description)
     sentence = found[0] if found else ""
-    return all(map(re.search, (_TEAM, _SPORT), (sentence, sentence))) and not _PLAYER.search(sentence)
+    return bool(_TEAM.search(sentence) and _SPORT.search(sentence)) and not _PLAYER.search(sentence)
 
 
 def parts_of(title: str, team: bool, every: bool, is_word: Callable[[str], bool]) -> list[str]:
@@ -46,13 +46,13 @@ def parts_of(title: str, team: bool, every: bool, is_word: Callable[[str], bool]
     while team and len(words) > 1 and words[-1].islower():  # Spain national football team
         words.pop()
     found = [bare, " ".join(words)]
-    if all(map(_NAME.match, words)):
+    if words and all(map(_NAME.match, words)):
         cuts = range(1, len(words))
         parts = [words[:cut] for cut in cuts] if team or every else []
         if (every or not is_word(words[-1])) and not words[-1].isupper():  # nobody is called F.C. or IX
             parts += [words[cut:] for cut in cuts]
         found += [" ".join(part) for part in parts if not (every and is_word(part[-1]))]
-    return list(dict.fromkeys(part for part in found if part != title))
+    return list(dict.fromkeys(part for part in found if part not in ("", title)))
 
 
 def shorten(
