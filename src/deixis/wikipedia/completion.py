@@ -15,7 +15,7 @@ from deixis.documents import normalise_title
 from deixis.errors import InputError
 from deixis.wikipedia.articles import Article, Link
 
-__all__ = ["complete", "describe"]
+__all__ = ["complete", "describe", "own_names"]
 
 _BRACKET = re.compile(r"\s+\([^()]*\)\Z")
 _FIRST_SENTENCE = 400  # characters: where a description names its subject
@@ -29,12 +29,12 @@ def complete(article: Article, *, own_name: bool = False, repeats: bool = False)
     banned: set[str] = set()  # surfaces that mean two things here
     meanings = [(article.surface(link), link.target) for link in article.links]
     if own_name:
-        meanings += [(name, article.title) for name in _names(article.title)]
+        meanings += [(name, article.title) for name in own_names(article.title)]
     for surface, target in meanings:
         if wanted.setdefault(surface, target) != target:
             banned.add(surface)
     linked = {article.surface(link) for link in article.links}
-    own = set(_names(article.title)) if own_name else set()
+    own = set(own_names(article.title)) if own_name else set()
     chosen = {
         surface: target
         for surface, target in wanted.items()
@@ -54,7 +54,7 @@ def describe(line: bytes) -> Article | None:
         raise InputError("not a title, a tab and a description")
     title, text = normalise_title(fields[0]), fields[1]
     lead = text[:_FIRST_SENTENCE]
-    for name in _names(title):
+    for name in own_names(title):
         # Names are matched in any case and with any spacing: some descriptions write them in CAPITALS or tokenised.
         pattern = r"\s*".join(re.escape(part) for part in re.findall(r"\w+|[^\w\s]", name))
         found = re.search(rf"(?<!\w){pattern}(?!\w)", lead, re.IGNORECASE) or _with_middle_names(name, lead)
@@ -72,7 +72,7 @@ def _with_middle_names(name: str, lead: str) -> re.Match[str] | None:
     return re.match(rf"{re.escape(first)}(?:\s+[^\W\d_a-z][\w.'’-]*){{1,5}}?\s+{re.escape(last)}(?!\w)", lead)
 
 
-def _names(title: str) -> list[str]:
+def own_names(title: str) -> list[str]:
     """Return what an article may call its subject, fullest first."""
     bare = _BRACKET.sub("", title)
     return list(dict.fromkeys(name for name in (title, bare, bare.split(", ")[0]) if name))

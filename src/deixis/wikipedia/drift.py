@@ -82,11 +82,9 @@ def build_redirects(sources: NameSources, output: Path) -> Manifest:
     table = redirects | drifted
     # An alias may name a title that has drifted itself: lead on, but never in a circle.
     table = {source: drifted.get(target, target) for source, target in table.items()}
-    linked: Counter[str] = Counter()
+    linked = Counter(dict.fromkeys(table.values(), 0))  # a title that only redirects name has spellings too
     for target, count in targets.items():
         linked[table.get(target, target)] += count
-    for target in table.values():
-        linked[target] += 0
     spelt = find_spellings(linked, described - table.keys(), pages - table.keys())
     table = spelt | {source: spelt.get(target, target) for source, target in table.items()}
     table = {source: target for source, target in table.items() if source != target}

@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from deixis.wikipedia.articles import Article, Link
+from deixis.wikipedia.completion import own_names
 
 __all__ = ["is_team", "parts_of", "shorten"]
 
-_BRACKET = re.compile(r"\s+\([^()]*\)\Z")
 _NAME = re.compile(r"[^\W\d_a-z][^\W\d_]*[\w.'’-]*\Z")  # a word of a proper name, initials included
 _SENTENCE = re.compile(r".*?\w{3}\s?\.(?=\s|\Z)|.*", re.DOTALL)
 _TEAM = re.compile(r"\b(?:club|team|franchise)\b")
@@ -41,18 +41,18 @@ def parts_of(title: str, team: bool, every: bool, is_word: Callable[[str], bool]
     looks like a person's or a place's, its words capitalised and the last `is_word` of no language, the ends ("Bush").
     With `every`, of all proper names the beginnings and ends that are no words: "New York" of New York City.
     """
-    bare = _BRACKET.sub("", title).split(", ")[0]
+    bare = own_names(title)[-1]
     words = bare.split()
     while team and len(words) > 1 and words[-1].islower():  # Spain national football team
         words.pop()
     found = [bare, " ".join(words)]
-    if words and all(map(_NAME.match, words)):
+    if all(map(_NAME.match, words)):
         cuts = range(1, len(words))
         parts = [words[:cut] for cut in cuts] if team or every else []
         if (every or not is_word(words[-1])) and not words[-1].isupper():  # nobody is called F.C. or IX
             parts += [words[cut:] for cut in cuts]
         found += [" ".join(part) for part in parts if not (every and is_word(part[-1]))]
-    return list(dict.fromkeys(part for part in found if part not in ("", title)))
+    return list(dict.fromkeys(part for part in found if part != title))
 
 
 def shorten(
