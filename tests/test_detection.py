@@ -75,6 +75,16 @@ def test_what_a_capital_says() -> None:
     assert unsure == ["the", "here", "all", "in", "capitals", "not"]
 
 
+def test_terms_in_lower_case_are_the_longest_there_are(tmp_path: Path) -> None:
+    builder = StoreBuilder()
+    for name in ("war", "prisoner of war", "camp", "War Camp", "of"):
+        builder.add_link(name, name.title(), 1)
+    builder.save(tmp_path, {}, {})
+    text = "A prisoner of war in a war camp, of War; 1 camp. camp-war"
+    terms = CandidateStore.open(tmp_path).find_words(read_words(text))
+    assert [text[term.start : term.end] for term in terms] == ["prisoner of war", "war camp", "camp", "camp", "war"]
+
+
 def test_occurrences_are_articles(store: CandidateStore) -> None:
     def counts(name: str) -> tuple[int, int, int] | None:
         number = store.number(name)

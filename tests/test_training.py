@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from deixis.batching import Batch, make_batch
+from deixis.checkpoints import ModelFolder
 from deixis.documents import Candidate, Document, Mention
 from deixis.encoding import Window
 from deixis.errors import ArtefactError, InputError
@@ -19,10 +20,11 @@ from deixis.model import EntityTable, Network
 from deixis.training import Diverged, Recipe, TrainingData, evaluate, read_recipe, train
 from deixis.training.descriptions import DescribedTable, describe_table, fold
 from deixis.training.masking import choose_masked
-from deixis.training.objectives import candidate_loss, outcome, vocabulary_loss
+from deixis.training.objectives import candidate_loss, outcome, read_targets, vocabulary_loss
 from deixis.training.optimiser import Optimiser, freeze, rate_at
 from deixis.training.steps import Pass, Plan
-from deixis.vocabulary import MASK, PAD, UNK
+from deixis.training.teachers import Lesson, Teachers, find_rivals, lesson_loss, taught
+from deixis.vocabulary import MASK, PAD, UNK, Vocabulary
 from tests.worlds import ENTITIES, make_network, make_tokenizer, make_vocabulary
 
 SMALL = Recipe(batch=8, pieces_at_once=200, learning_rate=1e-3, dropout=0.0, decay="none", epochs=2)
@@ -414,6 +416,131 @@ def test_data_without_candidates_refuse_their_loss() -> None:
     data = replace(make_data(), candidates=None)
     with pytest.raises(InputError, match="candidate_weight"):
         list(train(make_network(), data, SMALL.with_settings({"candidate_weight": 0.5})))
+
+
+# Teachers
+
+TAUGHT = SMALL.with_settings({"pieces_at_once": 10_000, "teacher_weight": 1.0})
+
+
+def make_model(seed: int = 0) -> ModelFolder:
+    return ModelFolder(make_network(seed=seed), make_tokenizer(), make_vocabulary())
+
+
+def unlabelled(data: TrainingData, every: int = 3) -> TrainingData:
+    """Return the data with every third mention without a label."""
+    rows = data.rows.copy()
+    rows[::every] = MASK
+    return replace(data, rows=rows)
+
+
+def test_a_lesson_is_the_divergence_over_known_candidates() -> None:
+    network = make_network()
+    states = torch.randn(2, 32, generator=torch.Generator().manual_seed(1))
+    candidates = torch.tensor([[4, 7, 8], [9, PAD, PAD]])
+    known = torch.tensor([[True, True, False], [True, False, False]])
+    scores = torch.tensor([[2.0, -1.0, 50.0], [3.0, 0.0, 0.0]])
+    result = lesson_loss(network, states, Lesson(candidates, known, scores), 2.0)
+    weight, bias = network.candidate_rows(candidates[0, :2])
+    mine, theirs = (torch.softmax(x / 2, 0) for x in (weight @ states[0] + bias, scores[0, :2]))
+    wanted = 4 * (theirs * (theirs.log() - mine.log())).sum()  # one candidate alone teaches nothing
+    torch.testing.assert_close(result.loss, wanted)
+
+
+def test_mentions_without_a_label_are_masked_and_for_teachers_alone() -> None:
+    data = unlabelled(make_data(unknown=0.0))
+    bare = data.rows == MASK
+    made = one_pass(data, TAUGHT)
+    assert made.labelled is not None
+    assert torch.isin(torch.from_numpy(np.flatnonzero(bare)), made.targets).all()
+    assert (made.entities[torch.from_numpy(bare)] == MASK).all()
+    assert torch.equal(made.labelled, torch.nonzero(made.labels != MASK).squeeze(-1))
+    plain = one_pass(data, SMALL.with_settings({"pieces_at_once": 10_000}))
+    assert plain.labelled is None
+    assert (plain.labels != MASK).all()
+
+
+def test_a_pupil_learns_what_its_teachers_say() -> None:
+    data, pupil = unlabelled(make_data(), 1), make_model(1)
+    teachers = Teachers.of([(make_model(2), 0.5), (make_model(3), 0.5)], pupil)
+    steps = list(train(pupil.network, data, replace(TAUGHT, epochs=60), teachers=teachers))
+    assert steps[-1].loss < 0.1 * steps[0].loss
+    assert steps[-1].accuracy > 0.9 > steps[0].accuracy
+
+
+def test_teachers_are_asked_by_title_and_only_what_all_know() -> None:
+    pupil, same, other = make_model(), make_model(1), make_model(1)
+    rest = list(reversed(other.vocabulary.entities))
+    table, bias = other.network.entity_embeddings.entity_embeddings.weight, other.network.entity_predictions.bias
+    with torch.no_grad():
+        table[3:], bias[3:] = table[3:].flip(0), bias[3:].flip(0)
+    other = replace(other, vocabulary=Vocabulary.of(["Elsewhere", *rest[1:]]))  # its first row is the pupil's last
+    made = one_pass(make_data(), replace(TAUGHT, mask_rate=1.0))  # nothing is visible that one of them does not know
+    assert made.candidates is not None
+    nothing = torch.zeros(made.candidates.shape)
+    whole = Teachers.of([(same, 1.0)], pupil).teach(made, made.candidates, nothing)
+    cut = Teachers.of([(same, 0.5), (other, 0.5)], pupil).teach(made, made.candidates, nothing)
+    assert torch.equal(whole.known, made.candidates != PAD)
+    assert torch.equal(cut.known, whole.known & (made.candidates != ENTITIES + 2))
+    torch.testing.assert_close(cut.scores[cut.known], whole.scores[cut.known])
+
+
+def test_rivals_are_the_likeliest_of_all_but_the_candidates() -> None:
+    network, made = make_network(), one_pass(make_data(), TAUGHT)
+    assert made.candidates is not None
+    states = read_targets(network, made)
+    rivals = find_rivals(network, states, made.candidates, 4)
+    logits = states @ network.entity_embeddings.entity_embeddings.weight.t() + network.entity_predictions.bias
+    for row, (best, listed) in enumerate(zip(logits[:, 3:].topk(4).indices + 3, made.candidates, strict=True)):
+        assert set(rivals[row].tolist()) - {PAD} == set(best.tolist()) - set(listed.tolist())
+    assert find_rivals(network, states, made.candidates, 0).shape == (len(states), 0)
+
+
+def test_rivals_of_words_have_the_least_of_priors() -> None:
+    """A pupil with rivals learns to leave out what nobody calls by that word, however well the topic fits."""
+    data, pupil = unlabelled(make_data(), 1), make_model(1)
+    assert data.candidates is not None
+    teachers = Teachers.of([(make_model(2), 1.0)], pupil)
+    priors = np.full(data.candidates.shape, 0.25, np.float16)
+    recipe = replace(TAUGHT, rivals=ENTITIES, word_prior=3.0, epochs=100)
+    words = replace(data, priors=priors)
+    before = taught(pupil.network, one_pass(words, recipe), recipe, teachers).loss
+    list(train(pupil.network, words, recipe, teachers=teachers))
+    made = one_pass(words, recipe)
+    assert taught(pupil.network, made, recipe, teachers).loss < 0.3 * before
+    logits = read_targets(pupil.network, made) @ pupil.network.entity_embeddings.entity_embeddings.weight.t()
+    best = (logits + pupil.network.entity_predictions.bias)[:, 3:].argmax(-1, keepdim=True) + 3
+    assert made.candidates is not None
+    assert (best == made.candidates).any(-1).float().mean() > 0.9
+
+
+def test_words_are_taught_with_their_priors() -> None:
+    data = make_data()
+    assert data.candidates is not None
+    priors = np.full(data.candidates.shape, 0.5, np.float16)
+    priors[:, 1] = 0.0
+    made = one_pass(replace(data, priors=priors), replace(TAUGHT, word_prior=2.0))
+    assert made.favours is not None
+    torch.testing.assert_close(made.favours[0, :2], 2 * torch.tensor([0.5, 0.001]).log())
+    assert one_pass(replace(data, priors=priors), TAUGHT).favours is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "taught", "said"),
+    [
+        ({}, True, "go together"),
+        ({"teacher_weight": 0.5}, False, "go together"),
+        ({"teacher_weight": 0.5, "word_prior": 0.5}, True, "--unlinked"),
+        ({"teacher_weight": 1.5}, True, "teacher_weight is 1.5"),
+    ],
+)
+def test_teachers_without_what_they_need_are_refused(settings: dict[str, Any], taught: bool, said: str) -> None:
+    pupil = make_model()
+    teachers = Teachers.of([(make_model(1), 1.0)], pupil) if taught else None
+    with pytest.raises(InputError, match=said):
+        list(train(pupil.network, make_data(), SMALL.with_settings(settings), teachers=teachers))
+    with pytest.raises(InputError, match=r"add up to 0\.5"):
+        Teachers.of([(make_model(1), 0.5)], pupil)
 
 
 # Rows from text

@@ -297,3 +297,31 @@ def test_the_average_of_models(world: Path, tmp_path: Path, capsys: pytest.Captu
         torch.testing.assert_close(tensor, expected)
     assert main(["average", str(tmp_path / "no"), f"{tmp_path / 'a'}=0.5"]) == 1
     assert "add up to 0.5; expected 1" in capsys.readouterr().err
+
+
+def test_teachers_teach_from_their_folders(world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, seed in (("a", 1), ("b", 2)):
+        assert main(arguments(world, tmp_path / name, "steps=2", f"seed={seed}")) == 0
+    given = [
+        "pretrain",
+        tmp_path / "a",
+        world / "windows",
+        tmp_path / "c",
+        "--recipe",
+        "small-stage2",
+        "--set",
+        "steps=3",
+    ]
+    taught = ["--set", "teacher_weight=0.9", "--set", "rivals=4", "--set", "batch=8", "--set", "candidates=5"]
+    words = [str(word) for word in (*given, *taught, "--device", "cpu")]
+    teachers = [word for name in "ab" for word in ("--teacher", f"{tmp_path / name}=0.5")]
+    assert main([*words, *teachers]) == 0
+    parents = Manifest.load(tmp_path / "c" / MANIFEST, "model").parents
+    digests = [Manifest.load(tmp_path / name / MANIFEST, "model").digest for name in "ab"]
+    assert [parents["teacher 0.5 1"], parents["teacher 0.5 2"]] == digests
+    capsys.readouterr()
+    assert main(words) == 1
+    assert "go together" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main([*words, "--teacher", "nothing"])
+    assert "'nothing' is not FOLDER=WEIGHT" in capsys.readouterr().err

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from deixis.errors import InputError
 
 __all__ = [
+    "LEAST_PRIOR",
     "Candidate",
     "Document",
     "Identity",
@@ -58,6 +59,9 @@ class Identity(NamedTuple):
     url: str | None = None
     id: str | None = None  # the user's own
     wikidata: str | None = None  # as Q615
+
+
+LEAST_PRIOR = 1e-3  # of a candidate that lists do not know: published priors have three decimals
 
 
 class Candidate(NamedTuple):

@@ -21,7 +21,17 @@ from deixis.checkpoints import Linking, ModelFolder, packaged_model
 from deixis.decoding import Commit, Observer, Order, Question, check_order, decode
 from deixis.describing import Describer
 from deixis.detection import THRESHOLD, Detector, NameDetector
-from deixis.documents import Candidate, Document, Identity, Mention, Resolution, Resolutions, Step, wikipedia_url
+from deixis.documents import (
+    LEAST_PRIOR,
+    Candidate,
+    Document,
+    Identity,
+    Mention,
+    Resolution,
+    Resolutions,
+    Step,
+    wikipedia_url,
+)
 from deixis.encoding import SPLITTINGS, Splitting, Tokenizer, Window, windows_of
 from deixis.errors import InputError
 from deixis.knowledge import Entity, identities
@@ -31,7 +41,6 @@ from deixis.vocabulary import MASK, PAD, UNK, Vocabulary
 __all__ = ["Disambiguator", "Settings", "Unknown"]
 
 Unknown = Literal["skip", "shared", "zero"]
-LEAST_PRIOR = 1e-3  # of a candidate that lists do not know: published priors have three decimals
 Chances = tuple[tuple[str, float], ...]  # titles and probabilities
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from deixis.artefacts import MANIFEST, Manifest
 from deixis.candidates.building import StoreBuilder
 from deixis.errors import ArtefactError, InputError
-from deixis.vocabulary import PAD, UNK, Vocabulary
+from deixis.vocabulary import MASK, PAD, UNK, Vocabulary
 from deixis.wikipedia import shards
 from deixis.wikipedia.articles import Article, Link
 from deixis.wikipedia.packing import Packer, PackingConfig, split_of
@@ -267,6 +267,32 @@ def test_training_reads_articles_again_with_shortened_names(sources: Path) -> No
         PackingConfig(shortened=1.5)
     with pytest.raises(InputError, match="every_name"):
         PackingConfig(every_name=True)
+
+
+def test_unlinked_names_have_candidates_and_no_label(sources: Path) -> None:
+    builder = StoreBuilder()
+    builder.add_link("Rhine", "Rhine", 3)
+    builder.add_link("Rhine", "Bonn", 1)
+    builder.add_link("river", "Rhine", 3)
+    builder.add_link("river", "Bonn", 1)
+    builder.save(sources / "store", {}, {})
+    pages = [page(f"Page {number}", "Bonn lies on the river Rhine; the river is long.", "river") for number in range(9)]
+    (sources / "articles.jsonl").write_bytes(b"".join(one.to_json() + b"\n" for one in pages))
+    manifest = build(sources, "unlinked", unlinked=True, held_out=0.0)
+    vocabulary = Vocabulary.load(sources / "vocabulary.jsonl")
+    windows = WindowSet.open(sources / "unlinked", "train", vocabulary)
+    assert windows.priors is not None
+    assert manifest.counts["names without a link"] == 2 * 9 + 1, "Rhine, the second river, and that of a description"
+    first = windows.window(0)
+    rhine, bonn = vocabulary.row("Rhine"), vocabulary.row("Bonn")
+    assert first.rows.tolist() == [UNK, MASK, MASK]
+    assert first.candidates is not None
+    assert [listed[:2].tolist() for listed in first.candidates] == [[rhine, bonn]] * 3
+    river, name = windows.priors[0].tolist(), windows.priors[1].tolist()
+    assert river[0] > 0.5 > river[1] > 0
+    assert name == [1, 1, 1], "what a name means most often is not taught"
+    with pytest.raises(InputError, match="set candidates too"):
+        PackingConfig(unlinked=True)
 
 
 def test_other_parameters_are_another_artefact(sources: Path) -> None:

@@ -39,7 +39,7 @@ from deixis.artefacts import MANIFEST, Manifest
 from deixis.candidates.extension import ADDED, UNSTATED, Extension
 from deixis.candidates.names import resolve_names
 from deixis.candidates.surfaces import key, variants
-from deixis.candidates.words import Span, Word, find_names
+from deixis.candidates.words import Span, Word, find_names, find_words
 from deixis.documents import Candidate, Document
 from deixis.errors import ArtefactError
 
@@ -192,6 +192,10 @@ class CandidateStore:
     def find_names(self, words: list[Word]) -> Iterator[list[Span]]:
         """Yield the names that start at each word of a text, shorter before longer."""
         return find_names(words, self._names)
+
+    def find_words(self, words: list[Word]) -> Iterator[Span]:
+        """Yield the longest term in lower case that starts at each word of a text."""
+        return find_words(words, self._names)
 
     def number(self, name: str) -> int | None:
         """Return the number of a name, by its key."""

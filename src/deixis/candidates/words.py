@@ -18,9 +18,11 @@ from typing import Any, NamedTuple
 
 from deixis.candidates.surfaces import key
 
-__all__ = ["Span", "Word", "find_names", "read_words"]
+__all__ = ["Span", "Word", "find_names", "find_words", "read_words"]
 
 MAX_WORDS = 10  # of a name
+MAX_PLAIN = 3  # of a term in lower case
+MIN_PLAIN = 3  # letters of its first word
 
 _WORD = re.compile(
     r"""\b[^\W\d_](?:\.[^\W\d_]\b)+\.?              # U.S., J.R.R.
@@ -119,6 +121,27 @@ def find_names(words: list[Word], trie: Any) -> Iterator[list[Span]]:
                 spans.append(Span(word.start, words[at].end, first, at, trie[prefix]))
         if spans:
             yield spans
+
+
+def find_words(words: list[Word], trie: Any) -> Iterator[Span]:
+    """Yield the longest term of a trie that starts at each word in lower case; what lies inside one starts none."""
+    done = -1
+    for first, word in enumerate(words):
+        if first <= done or word.capital or word.digits or len(word.key) < MIN_PLAIN:
+            continue
+        joined, ends = word.key, {len(word.key): first}
+        for last in range(first + 1, min(first + MAX_PLAIN, len(words))):
+            after = words[last]
+            if not after.joined or after.capital or after.digits:
+                break
+            joined += " " + after.key
+            ends[len(joined)] = last
+        for prefix in reversed(trie.prefixes(joined)):
+            at = ends.get(len(prefix))
+            if at is not None:
+                done = at
+                yield Span(word.start, words[at].end, first, at, trie[prefix])
+                break
 
 
 def _is_name(first: Word, last: Word) -> bool:

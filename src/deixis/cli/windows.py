@@ -42,6 +42,13 @@ def windows(
     every_name: Annotated[
         bool, typer.Option("--every-name", help="Shorten all proper names, not only persons, places and teams.")
     ] = False,
+    unlinked: Annotated[
+        bool,
+        typer.Option(
+            "--unlinked",
+            help="Names that nobody linked are mentions too, for training with teachers; needs --candidates.",
+        ),
+    ] = False,
     candidates: Annotated[
         int, typer.Option(min=0, help="Candidate rows kept a mention, for a loss over candidates; needs --store.")
     ] = 0,
@@ -80,6 +87,7 @@ def windows(
                 repeats=repeats,
                 shortened=shortened,
                 every_name=every_name,
+                unlinked=unlinked,
             ),
             descriptions=descriptions or [],
             redirects=gather_redirects(paths, redirects or []),

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from deixis.artefacts import MANIFEST, Manifest
 from deixis.checkpoints import ModelFolder
-from deixis.errors import DeixisError
-from deixis.training.averaging import average
+from deixis.errors import DeixisError, InputError
+from deixis.training.averaging import average, read_weighted
 from deixis.training.descriptions import describe, read_descriptions, save_vectors
 from deixis.training.distributed import Processes, processes
 from deixis.training.loop import Step
@@ -69,7 +69,7 @@ def _steps(given: argparse.Namespace, group: Processes) -> Iterator[Step]:
         held_out = None if given.held_out is None else read_documents(given.held_out)
         return finetune(Start(given.start), read_documents(given.data), held_out, recipe, output, group)
     start = Start(given.start, given.vocabulary, given.words_see, given.answer_layers, given.entity_size)
-    return pretrain(start, given.data, recipe, output, group, given.descriptions, given.prefix)
+    return pretrain(start, given.data, recipe, output, group, given.descriptions, given.prefix, given.teacher)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -99,6 +99,9 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--entity-size", type=int)
         command.add_argument("--descriptions", type=Path, action="append", help="TSV files, or one .npy of vectors")
         command.add_argument("--prefix", default="", help="what the encoder wants before a text")
+        command.add_argument(
+            "--teacher", type=_weighted, action="append", default=[], metavar="MODEL=WEIGHT", help="weights add up to 1"
+        )
     command = commands.add_parser("average")
     command.add_argument("out", type=Path, help="the model folder to write")
     command.add_argument("models", type=_weighted, nargs="+", metavar="MODEL=WEIGHT", help="weights add up to 1")
@@ -118,12 +121,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _weighted(text: str) -> tuple[Path, float]:
-    """Read FOLDER=WEIGHT."""
-    folder, equals, weight = text.rpartition("=")
     try:
-        return Path(folder if equals else text), float(weight)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not FOLDER=WEIGHT, such as model/=0.5") from None
+        return read_weighted(text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 if __name__ == "__main__":

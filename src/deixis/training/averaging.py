@@ -16,7 +16,16 @@ from deixis.checkpoints import ModelFolder, network_from_bert
 from deixis.errors import InputError
 from deixis.training.optimiser import from_bert
 
-__all__ = ["average"]
+__all__ = ["average", "read_weighted"]
+
+
+def read_weighted(text: str) -> tuple[Path, float]:
+    """Read FOLDER=WEIGHT."""
+    folder, equals, weight = text.rpartition("=")
+    try:
+        return Path(folder if equals else text), float(weight)
+    except ValueError:
+        raise InputError(f"{text!r} is not FOLDER=WEIGHT, such as model/=0.5") from None
 
 
 @torch.no_grad()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from deixis.documents import Candidate, Document
 from deixis.encoding import Tokenizer, Window, windows_of
 from deixis.errors import InputError
-from deixis.vocabulary import PAD, UNK, Vocabulary
+from deixis.vocabulary import MASK, PAD, UNK, Vocabulary
 from deixis.wikipedia.windows import WindowSet
 
 __all__ = ["TrainingData"]
@@ -34,6 +34,7 @@ class TrainingData:
     cls: int
     sep: int
     mask: int
+    priors: NDArray[Any] | None = None  # (mentions, k)
 
     @classmethod
     def of_windows(cls, windows: WindowSet, tokenizer: Tokenizer, top: int = 30) -> TrainingData:
@@ -48,6 +49,7 @@ class TrainingData:
             tokenizer.cls,
             tokenizer.sep,
             tokenizer.mask,
+            None if windows.priors is None else windows.priors[:, :top],
         )
 
     @classmethod
@@ -89,9 +91,10 @@ class TrainingData:
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
-    def usable(self, unknown_targets: bool) -> Ints:
-        """Return the windows that have something to predict."""
-        can = np.ones(len(self.rows), bool) if unknown_targets else np.asarray(self.rows) != UNK
+    def usable(self, unknown: bool, unlabelled: bool) -> Ints:
+        """Return the windows with something to predict: labels, and if asked for [UNK] and missing labels."""
+        rows = np.asarray(self.rows)
+        can = ((rows != UNK) | unknown) & ((rows != MASK) | unlabelled)
         before = np.concatenate(([0], np.cumsum(can)))
         return np.flatnonzero(np.diff(before[self.mention_offsets]))
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from deixis.errors import DeixisError
+from deixis.errors import DeixisError, InputError
 from deixis.model import Network
 from deixis.training.data import TrainingData
 from deixis.training.descriptions import DescribedTable
@@ -21,6 +21,7 @@ from deixis.training.optimiser import Average, Optimiser, freeze
 from deixis.training.recipe import Recipe
 from deixis.training.state import Saved, Saving
 from deixis.training.steps import Plan, StepData, ahead
+from deixis.training.teachers import Teachers, taught
 
 __all__ = ["Diverged", "HeldOut", "Step", "evaluate", "train"]
 
@@ -75,6 +76,7 @@ def train(
     held_out: TrainingData | None = None,
     processes: Processes | None = None,
     saving: Saving | None = None,
+    teachers: Teachers | None = None,
     check_every: int = 20,
 ) -> Iterator[Step]:
     """Train a network in place and yield every step.
@@ -83,7 +85,9 @@ def train(
     exhausted the network holds the trained weights (their average where the recipe asks for it), in fp32.
     """
     processes = processes or Processes()
-    run = _Run(network, Plan.of(data, recipe), processes)
+    if (recipe.teacher_weight > 0) != (teachers is not None):
+        raise InputError("teachers and a teacher_weight above 0 go together; give both or neither")
+    run = _Run(network, Plan.of(data, recipe), processes, teachers)
     first = 0 if saving is None else run.restore(saving)
     steps = ahead(run.plan.run(first, processes.rank, processes.size), pin=processes.device.type == "cuda")
     watch = _Watch(check_every)
@@ -108,13 +112,14 @@ def train(
 class _Run:
     """A network with all that its training needs."""
 
-    def __init__(self, network: Network, plan: Plan, processes: Processes) -> None:
+    def __init__(self, network: Network, plan: Plan, processes: Processes, teachers: Teachers | None) -> None:
         recipe = plan.recipe
         self.network, self.plan, self.processes, self.recipe = network, plan, processes, recipe
         on_gpu = processes.device.type == "cuda"
         network.to(processes.device).train()
         bf16 = recipe.precision == "bf16" or (recipe.precision == "auto" and on_gpu)
         network.precision = torch.bfloat16 if bf16 else torch.float32
+        self.teachers = None if teachers is None else teachers.to(processes.device, network.precision)
         network.set_dropout(recipe.dropout, recipe.attention_dropout)
         table = network.entity_embeddings.entity_embeddings
         if isinstance(table, DescribedTable):
@@ -136,7 +141,11 @@ class _Run:
         torch.manual_seed(hash((self.recipe.seed, item.step, self.processes.rank)) % 2**63)
         sums = torch.zeros(2, device=device)
         for one in item.passes:
-            result = outcome(self.network, one.to(device), self.recipe.candidate_weight)
+            data = one.to(device)
+            if self.teachers is None:
+                result = outcome(self.network, data, self.recipe.candidate_weight)
+            else:
+                result = taught(self.network, data, self.recipe, self.teachers)
             (result.loss / max(1, item.targets)).backward()  # type: ignore[no-untyped-call]
             sums += torch.stack((result.loss.detach(), result.correct.float()))
         self.processes.sum_gradients(self.optimiser.named.values())
@@ -239,7 +248,7 @@ class _Watch:
 def evaluate(network: Network, data: TrainingData, recipe: Recipe, processes: Processes | None = None) -> HeldOut:
     """Predict the masked entities of held-out windows; the masks are always the same."""
     processes = processes or Processes()
-    plan = Plan.of(data, replace(recipe, word_dropout=0.0))
+    plan = Plan.of(data, replace(recipe, word_dropout=0.0, teacher_weight=0.0))
     was = network.training
     network.eval()
     sums = torch.zeros(3, device=processes.device, dtype=torch.float64)

@@ -15,7 +15,7 @@ from deixis.model import Network
 from deixis.training.steps import Pass
 from deixis.vocabulary import PAD
 
-__all__ = ["Outcome", "candidate_loss", "outcome", "vocabulary_loss"]
+__all__ = ["Outcome", "candidate_loss", "labelled_loss", "outcome", "read_targets", "vocabulary_loss"]
 
 CELLS = 1 << 26  # of logits in memory at once: 256 MiB in fp32
 
@@ -29,16 +29,28 @@ class Outcome:
 
 
 def outcome(network: Network, data: Pass, candidate_weight: float) -> Outcome:
-    """Predict the targets of a pass: h_e of the masked answers, then one loss or both."""
+    """Predict the targets of a pass with one loss or both."""
+    return labelled_loss(network, read_targets(network, data), data.labels, data.candidates, candidate_weight)
+
+
+def read_targets(network: Network, data: Pass) -> Tensor:
+    """Return m_e of the targets of a pass, (targets, entity_size)."""
     answers = network.answer(network.read(data.batch), data.entities)
-    states = network.entity_predictions(answers.index_select(0, data.targets).float())  # (targets, entity_size)
+    states: Tensor = network.entity_predictions(answers.index_select(0, data.targets).float())
+    return states
+
+
+def labelled_loss(
+    network: Network, states: Tensor, labels: Tensor, candidates: Tensor | None, candidate_weight: float
+) -> Outcome:
+    """Mix the loss over the vocabulary with that over candidates."""
     results: list[tuple[float, Outcome]] = []
     if candidate_weight < 1:
-        results.append((1 - candidate_weight, vocabulary_loss(network, states, data.labels)))
+        results.append((1 - candidate_weight, vocabulary_loss(network, states, labels)))
     if candidate_weight > 0:
-        if data.candidates is None:
+        if candidates is None:
             raise ValueError("candidate_weight is above 0, but the pass has no candidates")
-        results.append((candidate_weight, candidate_loss(network, states, data.labels, data.candidates)))
+        results.append((candidate_weight, candidate_loss(network, states, labels, candidates)))
     loss = torch.stack([weight * result.loss for weight, result in results]).sum()
     return Outcome(loss, results[0][1].correct)
 

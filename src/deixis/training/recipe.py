@@ -26,6 +26,10 @@ class Recipe:
     unknown_targets: bool = False  # [UNK] is masked and predicted too, as in the released code
     visible_in_loss: bool = False  # entities that were not masked are predicted too, as in the released code
     candidates: int = 30  # of a mention, by prior, take part in equation 3
+    teacher_weight: float = 0.0  # the part of the loss that is what teachers say of the candidates; the rest as above
+    temperature: float = 1.0  # divides the scores of teachers and of the model where they are compared
+    rivals: int = 0  # entities beside the candidates that teachers are asked about: those the model finds likeliest
+    word_prior: float = 0.0  # times log p(e|m) is added to what teachers say of words in lower case
 
     # How long, how fast. A step is one update, an epoch every window once.
     epochs: float = 1.0
@@ -101,6 +105,10 @@ _RANGES: tuple[tuple[str, float, float], ...] = (
     ("mask_rate", 0, 1),
     ("mask_rate_high", 0, 1),
     ("candidates", 1, _INFINITE),
+    ("teacher_weight", 0, 1),
+    ("temperature", 0.01, _INFINITE),
+    ("rivals", 0, _INFINITE),
+    ("word_prior", 0, _INFINITE),
     ("epochs", 0, _INFINITE),
     ("batch", 1, _INFINITE),
     ("pieces_at_once", 1, _INFINITE),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from deixis.training.loop import Step, train
 from deixis.training.recipe import Recipe
 from deixis.training.reporting import report
 from deixis.training.state import Saving
+from deixis.training.teachers import Teachers
 from deixis.vocabulary import Vocabulary
 from deixis.wikipedia.windows import SPLITS, WindowSet
 
@@ -92,9 +93,14 @@ def pretrain(
     processes: Processes,
     descriptions: list[Path] | None = None,
     prefix: str = "",
+    teachers: Sequence[tuple[Path, float]] = (),
 ) -> Iterator[Step]:
-    """Train on windows and write a model folder; `descriptions` are TSV files, or one .npy that `describe` made."""
+    """Train on windows and write a model folder; `descriptions` are TSV files, or one .npy that `describe` made.
+
+    `teachers` are model folders whose answers the model learns too, with their weights.
+    """
     model = start.load(recipe.seed)
+    taught = Teachers.of([(ModelFolder.load(path), weight) for path, weight in teachers], model) if teachers else None
     parents = {"start": start.digest(), "windows": Manifest.load(windows / MANIFEST, "windows").digest}
     data, held_out = (
         TrainingData.of_windows(WindowSet.open(windows, split, model.vocabulary), model.tokenizer, recipe.candidates)
@@ -103,7 +109,9 @@ def pretrain(
     if descriptions:
         _describe(model, start, descriptions, prefix, output, processes, recipe.seed)
         parents["descriptions"] = _digest_of(descriptions)
-    yield from _run(model, data, held_out if len(held_out) else None, recipe, output, processes, parents, start)
+    parents |= {f"teacher {weight:g} {n}": Start(path).digest() for n, (path, weight) in enumerate(teachers, 1)}
+    other = held_out if len(held_out) else None
+    yield from _run(model, data, other, recipe, output, processes, parents, start, taught)
 
 
 def finetune(
@@ -148,11 +156,12 @@ def _run(
     processes: Processes,
     parents: dict[str, str],
     start: Start,
+    teachers: Teachers | None = None,
 ) -> Iterator[Step]:
     """Train, tell, and write the model when done."""
     output.work.mkdir(parents=True, exist_ok=True)
     saving = Saving(output.work / "checkpoints", output.save_every, output.keep, tuple(parents.items()))
-    steps = train(model.network, data, recipe, held_out=held_out, processes=processes, saving=saving)
+    steps = train(model.network, data, recipe, held_out=held_out, processes=processes, saving=saving, teachers=teachers)
     if processes.leads:
         steps = report(steps, output.work, output.every, output.quiet)
     yield from steps

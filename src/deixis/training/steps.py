@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from deixis.batching import Batch, pack
+from deixis.documents import LEAST_PRIOR
 from deixis.errors import InputError
 from deixis.training.data import TrainingData
 from deixis.training.masking import choose_masked, choose_words
@@ -36,14 +37,18 @@ class Pass:
     targets: Tensor  # (targets,) which answers are predicted
     labels: Tensor  # (targets,) their rows of B
     candidates: Tensor | None  # (targets, k) rows of B, PAD behind
+    labelled: Tensor | None = None  # (labelled,) which targets have a label; None: all
+    favours: Tensor | None = None  # (targets, k) what is added to teachers' scores of the candidates
 
     def to(self, device: torch.device) -> Pass:
         """Return the pass on a device; from pinned memory this does not wait."""
-        entities, targets, labels = (
-            x.to(device, non_blocking=True) for x in (self.entities, self.targets, self.labels)
-        )
-        candidates = None if self.candidates is None else self.candidates.to(device, non_blocking=True)
-        return Pass(self.batch.to(device), entities, targets, labels, candidates)
+
+        def moved(value: Any) -> Any:
+            if isinstance(value, Batch):
+                return value.to(device)
+            return value.to(device, non_blocking=True) if isinstance(value, Tensor) else value
+
+        return Pass(*(moved(getattr(self, name)) for name in Pass.__dataclass_fields__))
 
     def pinned(self) -> Pass:
         """Return the pass in memory that a GPU can fetch by itself."""
@@ -82,13 +87,18 @@ class Plan:
     @classmethod
     def of(cls, data: TrainingData, recipe: Recipe) -> Plan:
         """Plan a run; data without anything to predict are refused."""
-        windows = data.usable(recipe.unknown_targets)
+        windows = data.usable(recipe.unknown_targets, recipe.teacher_weight > 0)
         if not len(windows):
             raise InputError("no window has an entity of the vocabulary; build the windows with this vocabulary")
-        if recipe.candidate_weight > 0 and data.candidates is None:
+        for field in ("candidate_weight", "teacher_weight"):
+            if getattr(recipe, field) > 0 and data.candidates is None:
+                raise InputError(
+                    f"{field} is above 0 but the data have no candidates; give documents or windows with candidates, "
+                    f"or set {field}=0"
+                )
+        if recipe.teacher_weight > 0 and recipe.word_prior > 0 and data.priors is None:
             raise InputError(
-                "candidate_weight is above 0 but the data have no candidates; give documents or windows with "
-                "candidates, or set candidate_weight=0"
+                "word_prior is above 0 but the windows have no priors; build them with --unlinked, or set word_prior=0"
             )
         return cls(data, recipe, windows)
 
@@ -140,16 +150,19 @@ class Plan:
         offsets = self.data.mention_offsets
         mentions, window = _ranges(offsets[chosen], offsets[chosen + 1])
         recipe = self.recipe
-        can = (self.data.rows[mentions] != UNK) | recipe.unknown_targets
+        rows = self.data.rows[mentions]
+        can = ((rows != UNK) | recipe.unknown_targets) & (rows != MASK)
         rates = (recipe.mask_rate, recipe.mask_rate if recipe.mask_rate_high is None else recipe.mask_rate_high)
         return mentions, window, choose_masked(mentions, window, can, rates, recipe.seed, epoch)
 
     def _predicted(self, mentions: Ints, masked: Bools) -> Bools:
         """Return which mentions are targets: the masked ones, unless the recipe says otherwise."""
-        if not self.recipe.visible_in_loss:
-            return masked
-        known: Bools = self.data.rows[mentions] != UNK
-        return known | self.recipe.unknown_targets
+        rows = self.data.rows[mentions]
+        told = masked
+        if self.recipe.visible_in_loss:
+            told = ((rows != UNK) | self.recipe.unknown_targets) & (rows != MASK)
+        taught: Bools = told | (rows == MASK)
+        return taught if self.recipe.teacher_weight > 0 else told
 
     def _pass(self, chosen: Ints, lengths: Ints, mentions: Ints, masked: Bools, predicted: Bools, epoch: int) -> Pass:
         data, recipe = self.data, self.recipe
@@ -165,15 +178,23 @@ class Plan:
         counts = data.mention_offsets[chosen + 1] - data.mention_offsets[chosen]
         rows = data.rows[mentions].astype(np.int64)
         batch = pack(pieces, lengths, data.spans[mentions].astype(np.int64) + 1, counts)  # 1: behind [CLS]
-        candidates = None
-        if data.candidates is not None and recipe.candidate_weight > 0:
-            candidates = data.candidates[mentions[predicted]].astype(np.int64)
+        chosen, labels = mentions[predicted], rows[predicted]
+        candidates = labelled = favours = None
+        if data.candidates is not None and max(recipe.candidate_weight, recipe.teacher_weight) > 0:
+            candidates = torch.from_numpy(data.candidates[chosen].astype(np.int64))
+        if recipe.teacher_weight > 0:
+            labelled = torch.from_numpy(np.flatnonzero(labels != MASK))
+        if recipe.teacher_weight > 0 and recipe.word_prior > 0 and data.priors is not None:
+            priors = np.maximum(data.priors[chosen].astype(np.float32), LEAST_PRIOR)
+            favours = torch.from_numpy(recipe.word_prior * np.log(priors))
         return Pass(
             batch,
             torch.from_numpy(np.where(masked, MASK, rows)),
             torch.from_numpy(np.flatnonzero(predicted)),
-            torch.from_numpy(rows[predicted]),
-            None if candidates is None else torch.from_numpy(candidates),
+            torch.from_numpy(labels),
+            candidates,
+            labelled,
+            favours,
         )
 
 

@@ -15,7 +15,9 @@ from deixis.documents import normalise_title
 from deixis.errors import InputError
 from deixis.wikipedia.articles import Article, Link
 
-__all__ = ["complete", "describe", "own_names"]
+__all__ = ["UNLINKED", "add_unlinked", "complete", "describe", "own_names"]
+
+UNLINKED = ""  # the target of a mention that nobody linked
 
 _BRACKET = re.compile(r"\s+\([^()]*\)\Z")
 _FIRST_SENTENCE = 400  # characters: where a description names its subject
@@ -43,11 +45,25 @@ def complete(article: Article, *, own_name: bool = False, repeats: bool = False)
     return replace(article, links=_added(article.text, article.links, chosen))
 
 
-def describe(line: bytes) -> Article | None:
+def add_unlinked(article: Article, names: Iterable[tuple[int, int]]) -> Article:
+    """Return the article with more mentions, whose entity nobody told; what overlaps another is left out."""
+    taken = bytearray(len(article.text))
+    for link in article.links:
+        taken[link.start : link.end] = b"x" * (link.end - link.start)
+    links = list(article.links)
+    for start, end in names:
+        if not any(taken[start:end]):
+            taken[start:end] = b"x" * (end - start)
+            links.append(Link(start, end, UNLINKED))
+    return replace(article, links=tuple(sorted(links)))
+
+
+def describe(line: bytes, anyway: bool = False) -> Article | None:
     """Return a line `title<TAB>description[<TAB>source]` as an article whose subject is annotated.
 
     The subject is named by its title, or by the title without its bracket or what follows its comma, within the first
-    sentence or so, in any case; or by first and last name with others between. Else there is nothing to annotate.
+    sentence or so, in any case; or by first and last name with others between. Else there is nothing to annotate: None,
+    or `anyway` the article without it.
     """
     fields = line.decode("utf-8", "replace").split("\t")
     if len(fields) < 2 or not fields[0] or not fields[1]:
@@ -61,7 +77,7 @@ def describe(line: bytes) -> Article | None:
         if found is not None:
             named = Article(title, text, (Link(found.start(), found.end(), title),))
             return complete(named, repeats=True)
-    return None
+    return Article(title, text) if anyway else None
 
 
 def _with_middle_names(name: str, lead: str) -> re.Match[str] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,11 +15,13 @@ from numpy.typing import NDArray
 from deixis.candidates import CandidateStore
 from deixis.candidates.occurrences import LOWER, NAMED
 from deixis.candidates.surfaces import key
+from deixis.candidates.words import read_words
+from deixis.detection import NameDetector
 from deixis.encoding import MAX_MENTIONS, MAX_PIECES, Encoding, Tokenizer
 from deixis.errors import InputError
-from deixis.vocabulary import PAD, UNK, Vocabulary
+from deixis.vocabulary import MASK, PAD, UNK, Vocabulary
 from deixis.wikipedia.articles import Article, Link
-from deixis.wikipedia.completion import complete
+from deixis.wikipedia.completion import UNLINKED, add_unlinked, complete
 from deixis.wikipedia.sentences import sentences
 from deixis.wikipedia.shortening import parts_of, shorten
 from deixis.wikipedia.windows import SPLITS, Split
@@ -26,6 +29,8 @@ from deixis.wikipedia.windows import SPLITS, Split
 __all__ = ["Arrays", "Packer", "PackingConfig", "split_of"]
 
 Arrays = dict[str, NDArray[Any]]  # as in windows.py
+WORDS = 60  # articles where a word in lower case becomes a mention, about, though nobody linked it
+TERMS = 10  # times as many where the rarest word of a term of several words counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,7 @@ class PackingConfig:
     repeats: bool = False  # completion: repeats of a surface the article links once
     shortened: float = 0.0  # above 0: training also reads each article with this part of its names shortened
     every_name: bool = False  # shortened are all proper names, not only persons, places and teams
+    unlinked: bool = False  # for teachers: names without a link are mentions too, and priors are kept
 
     def __post_init__(self) -> None:
         if not 1 <= self.max_pieces <= MAX_PIECES:
@@ -52,6 +58,8 @@ class PackingConfig:
             raise InputError(f"shortened is {self.shortened}; expected a fraction from 0 to 1")
         if self.every_name and not self.shortened:
             raise InputError("every_name says which names are shortened, but none are; set shortened too")
+        if self.unlinked and not self.candidates:
+            raise InputError("unlinked names have nothing but their candidates; set candidates too")
 
 
 def split_of(title: str, config: PackingConfig) -> Split:
@@ -81,7 +89,8 @@ class Packer:
         self.config, self.vocabulary, self.tokenizer = config, vocabulary, tokenizer
         self.redirects, self.store, self.teams = redirects, store, teams
         self.counts: Counter[str] = Counter()
-        self._rivals: dict[str, list[int]] = {}
+        self._rivals: dict[str, list[tuple[int, float]]] = {}
+        self._detector = NameDetector(store) if config.unlinked and store is not None else None
         self._shorter: dict[str, list[str]] = {}
 
     def pack(self, articles: Iterable[Article]) -> dict[Split, Arrays]:
@@ -102,12 +111,38 @@ class Packer:
         links = _without_overlaps(completed.links)
         self.counts["links"] += len(links)
         self.counts["links dropped: overlapping"] += len(completed.links) - len(links)
-        yield replace(completed, links=tuple(links))
+        yield self._with_unlinked(replace(completed, links=tuple(links)), split)
         if self.config.shortened and split == "train":
             short = shorten(completed, links, self._shorter_names, self.config.shortened, self.config.seed)
             if short.text != completed.text:
                 self.counts["links"] += len(links)
-                yield short
+                yield self._with_unlinked(short, split)
+
+    def _with_unlinked(self, article: Article, split: Split) -> Article:
+        """Return an article for training with the names that nobody linked, where teachers are to answer them."""
+        if self._detector is None or split != "train":
+            return article
+        added = add_unlinked(article, [*self._detector.detect(article.text), *self._words(article)])
+        self.counts["names without a link"] += len(added.links) - len(article.links)
+        return added
+
+    def _words(self, article: Article) -> Iterator[tuple[int, int]]:
+        """Yield terms in lower case, each by chance, so that common ones are not heard more often than rare ones."""
+        assert self.store is not None
+        words = read_words(article.text)
+        for span in self.store.find_words(words):
+            rarest = min(self._articles(word.key) for word in words[span.first : span.last + 1])
+            several = TERMS if span.last > span.first else 1  # whose own number is not counted, and is smaller
+            mark = zlib.crc32(f"{self.config.seed}:{span.start}:{article.title}".encode())
+            if mark * (1 + rarest) < WORDS * several * 2**32 and self._listed(article.text[span.start : span.end]):
+                yield span.start, span.end
+
+    def _articles(self, word: str) -> int:
+        """Return in how many articles a word is written in lower case."""
+        assert self.store is not None
+        number = self.store.number(word)
+        counted = None if number is None else self.store.occurrences(number)
+        return 0 if counted is None else counted[LOWER]
 
     def _shorter_names(self, target: str) -> list[str]:
         """Return the parts of an entity's title that are names of others too."""
@@ -149,6 +184,8 @@ class Packer:
         ]
 
     def _row(self, target: str) -> int:
+        if target == UNLINKED:
+            return MASK
         row = self.vocabulary.row(self.redirects.get(target, target))
         return UNK if row is None else row
 
@@ -224,20 +261,33 @@ class Packer:
         }
         if self.config.candidates:
             listed = [self._candidates(surface, row) for surface, row in zip(surfaces, rows, strict=True)]
-            arrays["candidates"] = np.array(listed, np.int32).reshape(-1, self.config.candidates)
+            shape = (-1, self.config.candidates)
+            arrays["candidates"] = np.array([rows for rows, _ in listed], np.int32).reshape(shape)
+            if self.config.unlinked:
+                arrays["priors"] = np.array([priors for _, priors in listed], np.float16).reshape(shape)
         return arrays
 
-    def _candidates(self, surface: str, row: int) -> list[int]:
-        """Return the rows the surface may mean, best first; the entity itself is always among them."""
-        size = self.config.candidates
-        rivals = self._rivals.get(surface)
-        if rivals is None:
+    def _candidates(self, surface: str, row: int) -> tuple[list[int], list[float]]:
+        """Return the rows the surface may mean, best first, and their priors; the entity itself is always among them.
+
+        Names with a capital have flat priors: what "Chicago" means most often says little about the news of the day.
+        """
+        size, rivals = self.config.candidates, self._listed(surface)
+        if row > MASK and all(other != row for other, _ in rivals):
+            rivals = [*rivals[: size - 1], (row, 0.0 if surface.islower() else 1.0)]
+        empty = size - len(rivals)
+        return [other for other, _ in rivals] + [PAD] * empty, [prior for _, prior in rivals] + [1.0] * empty
+
+    def _listed(self, surface: str) -> list[tuple[int, float]]:
+        """Return the rows that the store has for a surface, best first, and their priors."""
+        found = self._rivals.get(surface)
+        if found is None:
             assert self.store is not None
-            found = (self.vocabulary.row(candidate.entity) for candidate in self.store.lookup(surface, 2 * size))
-            rivals = self._rivals[surface] = [other for other in found if other is not None][:size]
-        if row != UNK and row not in rivals:
-            rivals = [*rivals[: size - 1], row]
-        return rivals + [PAD] * (size - len(rivals))
+            size, flat = self.config.candidates, not surface.islower()
+            told = ((self.vocabulary.row(one.entity), one.prior or 0.0) for one in self.store.lookup(surface, 2 * size))
+            found = [(row, 1.0 if flat else prior) for row, prior in told if row is not None][:size]
+            self._rivals[surface] = found
+        return found
 
 
 def _without_overlaps(links: Sequence[Link]) -> list[Link]:

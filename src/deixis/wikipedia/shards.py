@@ -174,7 +174,7 @@ def _make(part: _Part) -> list[str]:
     assert _packer is not None
     _packer.counts = Counter()
     complaints: list[str] = []
-    packed = _packer.pack(_read(part, _packer.counts, complaints))
+    packed = _packer.pack(_read(part, _packer, complaints))
     arrays = {f"{split}/{name}": array for split, found in packed.items() for name, array in found.items()}
     counts = np.frombuffer(orjson.dumps(dict(+_packer.counts)), np.uint8)
     with write_aside(part.path) as file:
@@ -182,16 +182,16 @@ def _make(part: _Part) -> list[str]:
     return complaints
 
 
-def _read(part: _Part, counts: Counter[str], complaints: list[str]) -> Iterator[Article]:
+def _read(part: _Part, packer: Packer, complaints: list[str]) -> Iterator[Article]:
     for place, line in part.lines:
         try:
-            article = describe(line) if part.described else Article.from_json(line)
+            article = describe(line, packer.config.unlinked) if part.described else Article.from_json(line)
         except InputError as error:
-            counts["lines dropped: not readable"] += 1
+            packer.counts["lines dropped: not readable"] += 1
             complaints.append(f"{place}: {error}")
             continue
         if article is None:
-            counts["descriptions dropped: the subject is not named"] += 1
+            packer.counts["descriptions dropped: the subject is not named"] += 1
         elif article.redirect is None and not article.disambiguation:
             yield article
 
