@@ -49,6 +49,19 @@ def articles(path: Path) -> Path:
     return path
 
 
+def test_a_table_leads_to_titles_that_have_rows() -> None:
+    vocabulary = Vocabulary([*SPECIAL, "RAF", "Home Depot", "Depot", "Bonn"], [0, 0, 0, 2, 5, 1, 3])
+    table = {
+        "RAF": "Royal Air Force",
+        "R.A.F.": "Royal Air Force",
+        "Depot": "The Home Depot",
+        "Home Depot": "The Home Depot",
+    }
+    led = {"Royal Air Force": "RAF", "R.A.F.": "RAF", "The Home Depot": "Home Depot", "Depot": "Home Depot"}
+    other = {"Bonna": "Bonn", "Ulma": "Ulm"}
+    assert vocabulary.lead(table | other) == led | other
+
+
 def test_articles_become_a_vocabulary_with_redirects_resolved(tmp_path: Path) -> None:
     given = articles(tmp_path / "articles.jsonl")
     (tmp_path / "redirects.tsv").write_text("Colonia Agrippina\tCologne\n")

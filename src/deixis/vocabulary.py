@@ -89,6 +89,21 @@ class Vocabulary:
         """The titles without the special rows."""
         return self.titles[len(SPECIAL) :]
 
+    def lead(self, redirects: Mapping[str, str]) -> dict[str, str]:
+        """Return a redirect table that leads each entity to the most annotated of its titles that have a row.
+
+        A model may be older than the table, and know an entity by a title that leads elsewhere today.
+        """
+        best: dict[str, str] = {}  # where titles lead -> the title that has the row
+        for title, end in redirects.items():
+            for one in (end, title):
+                row = self.row(one)
+                if row is not None and (end not in best or self.counts[row] > self.counts[self._rows[best[end]]]):
+                    best[end] = one
+        moved = {title: best.get(end, end) for title, end in redirects.items()}
+        moved.update(best)
+        return {title: end for title, end in moved.items() if title != end}
+
     def cut(self, limit: int, keep: Collection[str] = ()) -> Vocabulary:
         """Return the vocabulary of so many entities: those of a list that have a row, then the most annotated."""
         counts = dict(zip(self.titles, self.counts, strict=True))

@@ -9,7 +9,7 @@ import pytest
 from deixis.artefacts import Manifest
 from deixis.wikipedia.articles import Article, Link
 from deixis.wikipedia.counting import manifest_path
-from deixis.wikipedia.drift import build_redirects, find_drift, find_spellings
+from deixis.wikipedia.drift import build_redirects, find_copies, find_drift, find_misnamed, find_spellings
 from deixis.wikipedia.naming import NameSources
 from deixis.wikipedia.redirects import read_redirects
 
@@ -26,6 +26,29 @@ def test_only_unknown_titles_with_one_meaning_lead_on() -> None:
     targets = ["Football World Cup", "World Cup", "Stalin", "FIFA World Cup", "Unheard Of", "Bonna"]
     found = find_drift(targets, {"Stalin"}, ALIASES, {"Bonna": "Bonn (city)", "Bonn": "Bonn (city)"})
     assert found == {"Football World Cup": "FIFA World Cup"}
+
+
+def test_titles_described_in_the_same_words_are_one() -> None:
+    force = "The Royal Air Force (RAF) is the aerial warfare force of the United Kingdom, formed in April 1918"
+    longer = f"{force} and still the oldest independent air force of the whole wide world."
+    texts = {"Royal Air Force": longer, "RAF": longer.replace(" (RAF)", ""), "Bonn": "A city in Germany."}
+    assert find_copies(texts, {"RAF": 2, "Royal Air Force": 9}) == {"RAF": "Royal Air Force"}
+    assert find_copies({"Ulm": "A city in Germany.", **texts}, {"RAF": 9}) == {"Royal Air Force": "RAF"}
+    other = longer.replace("United Kingdom", "Sultanate of Velm")
+    assert find_copies({"Royal Air Force": longer, "Air Force of Velm": other}, {}) == {}
+    assert find_copies({f"List {number}": longer for number in range(7)}, {}) == {}, "a form that was filled in"
+
+
+def test_titles_described_as_their_alias_are_no_entities() -> None:
+    aliases = [("patriot act", "USA PATRIOT Act"), ("goshawk of the north", "Goshawk"), ("bonna", "Bonn")]
+    texts = {
+        "Patriot Act": "The USA PATRIOT Act is an Act of Congress.",
+        "Goshawk of the north": "The goshawk of the north is a Goshawk.",
+        "Bonna": "Bonn is a city.",
+        "Bonn": "Bonn is a city.",
+    }
+    assert find_misnamed(texts, aliases, {}) == {"Patriot Act"}
+    assert find_misnamed(texts, aliases, {"Patriot Act": "Law"}) == set()
 
 
 @pytest.mark.parametrize(

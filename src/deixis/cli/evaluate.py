@@ -149,6 +149,7 @@ def evaluate(
     given = ["none"] if end_to_end else candidates or (["kb+yago", "ppr"] if everything else ["kb+yago"])
     pairs = pairs_of(chosen, given)
     nlp = None if folder is None else _load(folder, device, arithmetic)
+    table = read_redirects(redirects) if redirects else {}
     plan = Plan(
         data=data,
         pairs=pairs,
@@ -158,7 +159,7 @@ def evaluate(
         stores={} if end_to_end else _stores(given, nlp, top or 30),
         top=top or 30,
         cut_ppr=top is not None,
-        redirects=read_redirects(redirects) if redirects else {},
+        redirects=table if nlp is None else nlp.vocabulary.lead(table),
         titles=read_titles(titles) if titles else None,
         coreference=coreference,  # type: ignore[arg-type]  # checked above
         drop_first=released,

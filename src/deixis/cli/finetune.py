@@ -50,10 +50,11 @@ def finetune(
     from deixis.training import processes, read_recipe
     from deixis.training.runs import Output, Start
     from deixis.training.runs import finetune as run
+    from deixis.vocabulary import Vocabulary
 
     chosen = read_recipe(recipe, recipe_file, settings or [])
     output = Output(out, check_precision(table), save_every, keep)
-    moved = read_redirects(redirects) if redirects else {}
+    moved = Vocabulary.load(model / "vocabulary.jsonl").lead(read_redirects(redirects)) if redirects else {}
     with processes(device) as group:
         texts = open_dataset(data, documents, candidates).redirected(moved).documents
         other = None if held_out is None else open_dataset(data, held_out, candidates).redirected(moved).documents

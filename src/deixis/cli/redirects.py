@@ -21,7 +21,7 @@ def redirects(
     ] = None,
     aliases: Annotated[list[Path] | None, typer.Option(help="Other names of entities, lines alias<TAB>title.")] = None,
     descriptions: Annotated[
-        list[Path] | None, typer.Option(help="Lines title<TAB>description: these titles are entities as they are.")
+        list[Path] | None, typer.Option(help="Lines title<TAB>description: titles with one of their own are entities.")
     ] = None,
 ) -> None:
     """Gather redirects, and lead link targets that no page has any more to the entity that an alias names.
