@@ -54,10 +54,13 @@ def finetune(
 
     chosen = read_recipe(recipe, recipe_file, settings or [])
     output = Output(out, check_precision(table), save_every, keep)
-    moved = Vocabulary.load(model / "vocabulary.jsonl").lead(read_redirects(redirects)) if redirects else {}
+    start = Start(model)
+    moved = read_redirects(redirects) if redirects else {}
+    if moved and start.is_model:  # another folder is refused below
+        moved = Vocabulary.load(model / "vocabulary.jsonl").lead(moved)
     with processes(device) as group:
         texts = open_dataset(data, documents, candidates).redirected(moved).documents
         other = None if held_out is None else open_dataset(data, held_out, candidates).redirected(moved).documents
-        for _ in run(Start(model), texts, other, chosen, output, group):
+        for _ in run(start, texts, other, chosen, output, group):
             pass
     typer.echo(f"wrote {out}")

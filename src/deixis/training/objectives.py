@@ -15,7 +15,7 @@ from deixis.model import Network
 from deixis.training.steps import Pass
 from deixis.vocabulary import PAD
 
-__all__ = ["Outcome", "candidate_loss", "labelled_loss", "outcome", "read_targets", "vocabulary_loss"]
+__all__ = ["Outcome", "candidate_loss", "labelled_loss", "outcome", "read_targets", "score_rows", "vocabulary_loss"]
 
 CELLS = 1 << 26  # of logits in memory at once: 256 MiB in fp32
 
@@ -38,6 +38,12 @@ def read_targets(network: Network, data: Pass) -> Tensor:
     answers = network.answer(network.read(data.batch), data.entities)
     states: Tensor = network.entity_predictions(answers.index_select(0, data.targets).float())
     return states
+
+
+def score_rows(network: Network, states: Tensor, rows: Tensor) -> Tensor:
+    """Return B*·m_e + b*_o of entities (targets, n)."""
+    weight, bias = network.candidate_rows(rows)
+    return (weight @ states.unsqueeze(-1)).squeeze(-1) + bias
 
 
 def labelled_loss(
@@ -73,9 +79,7 @@ def candidate_loss(network: Network, states: Tensor, labels: Tensor, candidates:
     rows = torch.cat((labels.unsqueeze(-1), candidates), -1)  # (targets, 1 + candidates)
     rivals = (candidates != PAD) & (candidates != labels.unsqueeze(-1))
     exists = torch.cat((torch.ones_like(rivals[:, :1]), rivals), -1)
-    weight, bias = network.candidate_rows(rows)
-    logits = (weight @ states.unsqueeze(-1)).squeeze(-1) + bias
-    logits = logits.masked_fill(~exists, float("-inf"))
+    logits = score_rows(network, states, rows).masked_fill(~exists, float("-inf"))
     loss = F.cross_entropy(logits, torch.zeros_like(labels), reduction="sum")
     # A tie is no success: the label would win it only by standing first.
     correct = (logits[:, :1] > logits[:, 1:]).all(-1).sum()

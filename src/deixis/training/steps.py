@@ -178,14 +178,14 @@ class Plan:
         counts = data.mention_offsets[chosen + 1] - data.mention_offsets[chosen]
         rows = data.rows[mentions].astype(np.int64)
         batch = pack(pieces, lengths, data.spans[mentions].astype(np.int64) + 1, counts)  # 1: behind [CLS]
-        chosen, labels = mentions[predicted], rows[predicted]
+        targets, labels = mentions[predicted], rows[predicted]
         candidates = labelled = favours = None
         if data.candidates is not None and max(recipe.candidate_weight, recipe.teacher_weight) > 0:
-            candidates = torch.from_numpy(data.candidates[chosen].astype(np.int64))
+            candidates = torch.from_numpy(data.candidates[targets].astype(np.int64))
         if recipe.teacher_weight > 0:
             labelled = torch.from_numpy(np.flatnonzero(labels != MASK))
         if recipe.teacher_weight > 0 and recipe.word_prior > 0 and data.priors is not None:
-            priors = np.maximum(data.priors[chosen].astype(np.float32), LEAST_PRIOR)
+            priors = np.maximum(data.priors[targets].astype(np.float32), LEAST_PRIOR)
             favours = torch.from_numpy(recipe.word_prior * np.log(priors))
         return Pass(
             batch,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - the field's own name for it
@@ -22,7 +22,7 @@ from deixis.checkpoints import ModelFolder
 from deixis.documents import LEAST_PRIOR
 from deixis.errors import InputError
 from deixis.model import Network
-from deixis.training.objectives import Outcome, labelled_loss, read_targets
+from deixis.training.objectives import Outcome, labelled_loss, read_targets, score_rows
 from deixis.training.recipe import Recipe
 from deixis.training.steps import Pass
 from deixis.vocabulary import PAD, SPECIAL, UNK, Vocabulary
@@ -77,10 +77,9 @@ class Teachers:
         """Return what the teachers say of entities (targets, n), PAD for none; they read what the pupil reads."""
         known, scores = asked != PAD, favours
         for network, weight, rows in zip(self.networks, self.weights, self.rows, strict=True):
-            answers = network.answer(network.read(data.batch), rows[data.entities])
-            states = network.entity_predictions(answers.index_select(0, data.targets).float())
+            states = read_targets(network, replace(data, entities=rows[data.entities]))
             theirs = rows[asked]
-            scores = scores + weight * _score(network, states, theirs)
+            scores = scores + weight * score_rows(network, states, theirs)
             known = known & (theirs != UNK)
         return Lesson(asked, known, scores)
 
@@ -109,7 +108,7 @@ def lesson_loss(network: Network, states: Tensor, lesson: Lesson, temperature: f
     """
     mine, theirs = (
         F.log_softmax((scores / temperature).masked_fill(~lesson.known, NEVER), -1)
-        for scores in (_score(network, states, lesson.rows), lesson.scores)
+        for scores in (score_rows(network, states, lesson.rows), lesson.scores)
     )
     loss = temperature**2 * (theirs.exp() * (theirs - mine)).sum()
     return Outcome(loss, (mine.argmax(-1) == theirs.argmax(-1)).sum())
@@ -140,12 +139,6 @@ def _favours(data: Pass, rivals: Tensor, recipe: Recipe) -> Tensor:
     is_word = (data.favours < 0).any(-1, keepdim=True)  # of names the priors are flat
     least = is_word * (recipe.word_prior * math.log(LEAST_PRIOR))
     return torch.cat((data.favours, least.expand(rivals.shape)), -1)
-
-
-def _score(network: Network, states: Tensor, rows: Tensor) -> Tensor:
-    """Return B*·m_e + b*_o of entities (targets, n)."""
-    weight, bias = network.candidate_rows(rows)
-    return (weight @ states.unsqueeze(-1)).squeeze(-1) + bias
 
 
 def _pieces(model: ModelFolder) -> list[str]:

@@ -131,18 +131,18 @@ class Packer:
         assert self.store is not None
         words = read_words(article.text)
         for span in self.store.find_words(words):
-            rarest = min(self._articles(word.key) for word in words[span.first : span.last + 1])
+            inside = [self._counted(word.key) for word in words[span.first : span.last + 1]]
+            rarest = min(0 if counted is None else counted[LOWER] for counted in inside)
             several = TERMS if span.last > span.first else 1  # whose own number is not counted, and is smaller
             mark = zlib.crc32(f"{self.config.seed}:{span.start}:{article.title}".encode())
             if mark * (1 + rarest) < WORDS * several * 2**32 and self._listed(article.text[span.start : span.end]):
                 yield span.start, span.end
 
-    def _articles(self, word: str) -> int:
-        """Return in how many articles a word is written in lower case."""
+    def _counted(self, name: str) -> tuple[int, int, int] | None:
+        """Return in how many articles a name occurs, by its key (`candidates/occurrences.py`); None if not counted."""
         assert self.store is not None
-        number = self.store.number(word)
-        counted = None if number is None else self.store.occurrences(number)
-        return 0 if counted is None else counted[LOWER]
+        number = self.store.number(name)
+        return None if number is None else self.store.occurrences(number)
 
     def _shorter_names(self, target: str) -> list[str]:
         """Return the parts of an entity's title that are names of others too."""
@@ -158,9 +158,7 @@ class Packer:
 
     def _is_word(self, name: str) -> bool:
         """Tell whether articles write a name in lower case as often as with a capital."""
-        assert self.store is not None
-        number = self.store.number(key(name))
-        counted = None if number is None else self.store.occurrences(number)
+        counted = self._counted(key(name))
         return counted is not None and counted[LOWER] >= counted[NAMED]
 
     def _sentences(self, article: Article) -> list[_Sentence]:
