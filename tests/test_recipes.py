@@ -23,6 +23,8 @@ from tests.test_checkpoints import bert_folder, parts
 
 RECIPE = Path(__file__).parents[1] / "recipes" / "default"
 TABLES = tomllib.loads((RECIPE / "recipe.toml").read_text())
+TRAINED = ["stage1", "stage2", "stage3", "named1", "named2", "pupil1", "pupil2"]
+STAGES = [*TRAINED, "finetune"]
 
 
 @pytest.fixture
@@ -32,7 +34,7 @@ def modules(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
     return importlib.import_module("make"), importlib.import_module("card")
 
 
-@pytest.mark.parametrize("stage", ["stage1", "stage2", "stage3", "finetune"])
+@pytest.mark.parametrize("stage", STAGES)
 def test_fields_change_their_preset(stage: str) -> None:
     preset = PRESETS[TABLES[stage]["recipe"]]
     assert preset.with_settings(TABLES[stage]["fields"]) != preset
@@ -43,11 +45,9 @@ def test_fields_change_their_preset(stage: str) -> None:
     [
         ("vocabulary", "vocabulary"),
         ("windows", "windows"),
-        ("stage1", "pretrain"),
-        ("stage2", "pretrain"),
-        ("stage3", "pretrain"),
-        ("cut", "quantise"),
-        ("shortened", "windows"),
+        *((name, "pretrain") for name in TRAINED),
+        *((name, "quantise") for name in ("cut", "named-cut")),
+        *((name, "windows") for name in ("shortened", "named", "unlinked")),
         ("quantised", "quantise"),
         ("model", "calibrate"),
         ("finetune", "finetune"),
@@ -60,7 +60,7 @@ def test_options_are_those_of_the_command(table: str, command: str) -> None:
         found = found[name]
     root: Any = typer.main.get_command(app)
     known = {name for option in root.commands[command].params for name in option.opts}
-    assert {f"--{name}" for name in found if name not in ("fields", "documents")} <= known
+    assert {f"--{name}" for name in found if name not in ("fields", "documents", "teachers")} <= known
 
 
 TOY = """
@@ -95,9 +95,39 @@ shortened = 0.5
 recipe = "small-stage2"
 fields = { steps = 2, batch = 4, compile = "off", row_dropout = 0.1 }
 [mean]
-cut = 0.5
-stage3 = 0.5
 start = 0.1
+models = { cut = 0.5, stage3 = 0.5 }
+[named]
+shortened = 0.5
+[named1]
+recipe = "small-stage1"
+words-see = "placeholders"
+entity-size = 8
+fields = { steps = 2, batch = 4, compile = "off", seed = 2 }
+[named2]
+recipe = "small-stage2"
+fields = { steps = 2, batch = 4, compile = "off", seed = 2 }
+[named-cut]
+encoder = "fp32"
+table = "fp32"
+entities = 15
+[named-mean]
+start = 0.1
+models = { named-cut = 1 }
+[unlinked]
+unlinked = true
+[pupil1]
+recipe = "small-stage2"
+teachers = { mean = 0.5, named-mean = 0.5 }
+fields = { steps = 2, batch = 4, compile = "off", teacher_weight = 0.9, word_prior = 0.5, candidates = 3 }
+[pupil2]
+recipe = "small-stage2"
+teachers = { mean = 0.5, named-mean = 0.5 }
+fields = { steps = 2, batch = 4, compile = "off", teacher_weight = 0.9, rivals = 2, candidates = 3 }
+[taught]
+start = 0.1
+trust = 0.7
+models = { pupil2 = 1 }
 [quantised]
 encoder = "int8"
 entities = 15

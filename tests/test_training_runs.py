@@ -16,6 +16,7 @@ import pytest
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
+from torch import nn
 from transformers import BertConfig, BertModel
 from typer.testing import CliRunner
 
@@ -29,7 +30,7 @@ from deixis.training.__main__ import main
 from deixis.training.descriptions import describe, read_descriptions
 from deixis.training.optimiser import from_bert
 from deixis.training.runs import Output, Start, pretrain
-from deixis.vocabulary import Vocabulary
+from deixis.vocabulary import MASK, Vocabulary
 from tests.test_training import make_data
 from tests.worlds import make_network, make_tokenizer, make_vocabulary
 
@@ -297,6 +298,27 @@ def test_the_average_of_models(world: Path, tmp_path: Path, capsys: pytest.Captu
         torch.testing.assert_close(tensor, expected)
     assert main(["average", str(tmp_path / "no"), f"{tmp_path / 'a'}=0.5"]) == 1
     assert "add up to 0.5; expected 1" in capsys.readouterr().err
+
+
+def test_trust_moves_decided_entities_to_the_mask_and_masks_nowhere(
+    world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*arguments(world, tmp_path / "a", "steps=2"), "--entity-size", "8"]) == 0
+    given = ["average", str(tmp_path / "less"), f"{tmp_path / 'a'}=1"]
+    assert main([*given, "--trust", "0.7"]) == 0
+    whole, less = (ModelFolder.load(tmp_path / name).network.eval().entity_embeddings for name in ("a", "less"))
+    for embeddings in (whole, less):
+        embeddings.LayerNorm = nn.Identity()  # type: ignore[assignment]
+    rows, nowhere = torch.arange(MASK, MASK + 4), torch.zeros(4, 1)
+    masked, shown = whole(None, nowhere), whole(rows, nowhere)
+    torch.testing.assert_close(less(None, nowhere), masked)
+    torch.testing.assert_close(less(rows, nowhere), torch.lerp(masked, shown, 0.7))
+    assert not torch.allclose(masked, shown)
+    assert main([*given, "--trust", "1.5"]) == 1
+    assert "trust in decided entities is 1.5; expected 0 to 1" in capsys.readouterr().err
+    assert main(arguments(world, tmp_path / "wide", "steps=1")) == 0
+    assert main(["average", str(tmp_path / "no"), f"{tmp_path / 'wide'}=1", "--trust", "0.7"]) == 1
+    assert "--entity-size" in capsys.readouterr().err
 
 
 def test_teachers_teach_from_their_folders(world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

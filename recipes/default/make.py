@@ -7,7 +7,9 @@
 All parameters are in recipe.toml beside this file. What is made, in OUT:
 
     enwik8.jsonl.zst → redirects.tsv, include.txt → vocabulary.jsonl → store → windows → vectors.npy
-    → stage1 → stage2 → cut → shortened, shortened-vectors.npy → stage3 → mean → fitted → quantised
+    → stage1 → stage2 → cut → shortened, shortened-vectors.npy → stage3 → mean       one teacher
+    → named → named1 → named2 → named-cut → named-mean                               the other
+    → unlinked → pupil1 → pupil2 → taught → fitted → quantised
     → model (calibrated, its card in README.md) ← reports/*.json
 
 Change a parameter, delete what was made with it, and run again: what deixis made refuses strangers.
@@ -102,12 +104,22 @@ class Recipe:
         yield Step(out / "vectors.npy", lambda: self.make_vectors(whole, out / "vectors.npy"))
         yield Step(out / "stage1", lambda: self.train("stage1", self.bert, "--vocabulary", whole))
         yield Step(out / "stage2", lambda: self.train("stage2", out / "stage1"))
-        yield Step(out / "cut", self.make_cut)
+        yield Step(out / "cut", lambda: self.make_cut("cut", out / "stage2"))
         yield Step(out / "shortened", lambda: self.make_windows("shortened", cut))
         vectors = out / "shortened-vectors.npy"
         yield Step(vectors, lambda: self.make_vectors(cut, vectors))
         yield Step(out / "stage3", lambda: self.train("stage3", out / "cut", windows="shortened", vectors=vectors))
-        yield Step(out / "mean", self.make_mean)
+        yield Step(out / "mean", lambda: self.make_mean("mean"))
+        yield Step(out / "named", lambda: self.make_windows("named", whole))
+        yield Step(out / "named1", lambda: self.train("named1", self.bert, "--vocabulary", whole, windows="named"))
+        yield Step(out / "named2", lambda: self.train("named2", out / "named1", windows="named"))
+        yield Step(out / "named-cut", lambda: self.make_cut("named-cut", out / "named2"))
+        yield Step(out / "named-mean", lambda: self.make_mean("named-mean"))
+        named = out / "named-mean"
+        yield Step(out / "unlinked", lambda: self.make_windows("unlinked", named / "vocabulary.jsonl", self.described))
+        yield Step(out / "pupil1", lambda: self.teach("pupil1", named))
+        yield Step(out / "pupil2", lambda: self.teach("pupil2", out / "pupil1"))
+        yield Step(out / "taught", lambda: self.make_mean("taught"))
         if "fitted" in tables:
             yield Step(out / "fitted", self.make_fitted)
         yield Step(out / "quantised", self.make_quantised)
@@ -159,10 +171,11 @@ class Recipe:
                             left.remove(title)
                             written.write(line)
 
-    def make_windows(self, name: str, vocabulary: Path) -> None:
+    def make_windows(self, name: str, vocabulary: Path, described: list[Path] | None = None) -> None:
         own = {**self.tables["windows"], **self.tables[name]}
+        texts = self.repeated("descriptions", described or [self.out / "descriptions.tsv"])
         run(
-            *("windows", *self.pages, *self.annotated, "--descriptions", self.out / "descriptions.tsv"),
+            *("windows", *self.pages, *self.annotated, *texts),
             *("--vocabulary", vocabulary, "--tokenizer", self.bert, "--redirects", self.redirects),
             *("--store", self.out / "store", *options(own), "-o", self.out / name),
         )
@@ -178,24 +191,31 @@ class Recipe:
         described = ["--descriptions", vectors or out / "vectors.npy"]
         run("pretrain", start, out / windows, out / stage, *given, *described, *options(table), *fields(table))
 
-    def make_cut(self) -> None:
-        given = ["--keep", self.out / "include.txt", *options(self.tables["cut"])]
-        run("quantise", self.out / "stage2", "-o", self.out / "cut", *given)
+    def teach(self, stage: str, start: Path) -> None:
+        table = self.tables[stage]
+        given = [f"{self.out / name}={part}" for name, part in table["teachers"].items()]
+        teachers = [word for teacher in given for word in ("--teacher", teacher)]
+        run("pretrain", start, self.out / "unlinked", self.out / stage, *teachers, *options(table), *fields(table))
 
-    def make_mean(self) -> None:
-        parts = self.tables["mean"]
-        models = [f"{self.out / name}={parts[name]}" for name in ("cut", "stage3")]
-        self.run_training("average", self.out / "mean", *models, "--start", f"{self.bert}={parts['start']}")
+    def make_cut(self, name: str, source: Path) -> None:
+        given = ["--keep", self.out / "include.txt", *options(self.tables[name])]
+        run("quantise", source, "-o", self.out / name, *given)
+
+    def make_mean(self, name: str) -> None:
+        table = self.tables[name]
+        models = [f"{self.out / part}={weight}" for part, weight in table["models"].items()]
+        trust = ["--trust", table["trust"]] if "trust" in table else []
+        self.run_training("average", self.out / name, *models, "--start", f"{self.bert}={table['start']}", *trust)
 
     def make_fitted(self) -> None:
         own = options(self.tables["fitted"])
-        run("entities", "fit", self.out / "mean", self.out / "descriptions.tsv", "-o", self.out / "fitted", *own)
+        run("entities", "fit", self.out / "taught", self.out / "descriptions.tsv", "-o", self.out / "fitted", *own)
 
     def make_quantised(self) -> None:
         store = ["--candidates", self.out / "store", "--cut", "--redirects", self.redirects]
         keep = ["--keep", self.out / "include.txt"]
         own = options(self.tables["quantised"])
-        source = self.out / ("fitted" if "fitted" in self.tables else "mean")
+        source = self.out / ("fitted" if "fitted" in self.tables else "taught")
         run("quantise", source, "-o", self.out / "quantised", *keep, *store, *own)
 
     def make_model(self) -> None:

@@ -4,7 +4,7 @@ python -m deixis.training pretrain bert/ windows/ model/ --vocabulary vocabulary
 torchrun --nproc-per-node 8 -m deixis.training pretrain model-1/ windows/ model-2/ --recipe paper-stage2
 python -m deixis.training finetune model/ aida-train.jsonl tuned/ --set epochs=3
 python -m deixis.training describe bert/ vocabulary.jsonl descriptions.tsv.xz vectors.npy
-python -m deixis.training average mean/ model-2/=0.5 model-3/=0.5 --start bert/=0.1
+python -m deixis.training average mean/ model-2/=0.5 model-3/=0.5 --start bert/=0.1 --trust 0.7
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from deixis.artefacts import MANIFEST, Manifest
 from deixis.checkpoints import ModelFolder
 from deixis.errors import DeixisError, InputError
-from deixis.training.averaging import average, read_weighted
+from deixis.training.averaging import average, read_weighted, trust
 from deixis.training.descriptions import describe, read_descriptions, save_vectors
 from deixis.training.distributed import Processes, processes
 from deixis.training.loop import Step
@@ -49,7 +49,10 @@ def main(arguments: list[str] | None = None) -> int:
                     f"model {weight:g}": Manifest.load(folder / MANIFEST, "model").digest
                     for folder, weight in given.models
                 }
-                average(models, given.start).save(given.out, table=given.table, parents=parents)
+                mean = average(models, given.start)
+                if given.trust is not None:
+                    trust(mean, given.trust)
+                mean.save(given.out, table=given.table, parents=parents)
                 return 0
             for _ in _steps(given, group):
                 pass
@@ -106,6 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("out", type=Path, help="the model folder to write")
     command.add_argument("models", type=_weighted, nargs="+", metavar="MODEL=WEIGHT", help="weights add up to 1")
     command.add_argument("--start", type=_weighted, metavar="BERT=WEIGHT", help="its part of the encoder's mean")
+    command.add_argument("--trust", type=float, metavar="PART", help="how far from [MASK] a decided entity is, 0 to 1")
     command.add_argument("--table", default="fp32", choices=["fp32", "fp16", "int8"])
     command.add_argument("--device")
     command = commands.add_parser("describe")

@@ -2,6 +2,9 @@
 
 Runs from one start lie in one valley, and what lies between them often answers better than either. An encoder moved
 part of the way back to where it started has kept more of what it knew of texts unlike Wikipedia's.
+
+Training shows entities that are right; inference shows what it has decided, which is wrong now and then. A model that
+trusts a decided entity less reads it as if it were part of the way to [MASK].
 """
 
 from __future__ import annotations
@@ -10,13 +13,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from deixis.checkpoints import ModelFolder, network_from_bert
 from deixis.errors import InputError
 from deixis.training.optimiser import from_bert
 
-__all__ = ["average", "read_weighted"]
+__all__ = ["average", "read_weighted", "trust"]
 
 
 def read_weighted(text: str) -> tuple[Path, float]:
@@ -59,3 +62,18 @@ def average(models: Sequence[tuple[ModelFolder, float]], start: tuple[Path, floa
     for name, parameter in first.network.named_parameters():
         parameter.copy_(mean[name])
     return first
+
+
+@torch.no_grad()
+def trust(model: ModelFolder, part: float) -> None:
+    """Let an entity in the input be what it was by a part, and [MASK] by the rest; all masked, nothing changes.
+
+    U is linear: U' = part U, and what [MASK] lacks then goes into the embedding that all entities share.
+    """
+    if not 0 <= part <= 1:
+        raise InputError(f"trust in decided entities is {part:g}; expected 0 to 1")
+    entities = model.network.entity_embeddings
+    if isinstance(entities.entity_embedding_dense, nn.Identity):
+        raise InputError("trust needs a matrix between B and the encoder; train with an --entity-size below its width")
+    entities.token_type_embeddings.weight[0] += (1 - part) * entities.entity_embedding_dense(entities.mask_embedding)
+    entities.entity_embedding_dense.weight *= part
