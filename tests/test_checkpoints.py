@@ -17,6 +17,7 @@ from deixis.candidates import CandidateStore
 from deixis.candidates.building import StoreBuilder
 from deixis.checkpoints import ModelFolder, convert_luke, network_from_bert, quantise_folder
 from deixis.cli import app
+from deixis.entities.sharpening import read_mentions
 from deixis.errors import ArtefactError, InputError
 from deixis.inference import Disambiguator
 from deixis.vocabulary import Vocabulary
@@ -107,6 +108,28 @@ def test_a_folder_is_quantised_with_its_store(tmp_path: Path) -> None:
     parts().save(tmp_path / "bare")
     with pytest.raises(InputError, match="no candidate store to cut"):
         quantise_folder(tmp_path / "bare", tmp_path / "small", cut=True)
+
+
+def test_a_table_is_rounded_for_the_links_of_articles(tmp_path: Path) -> None:
+    parts().save(tmp_path / "whole")
+    links = [[[mention.start, mention.end, "A"] for mention in one.mentions] for one in DOCUMENTS]
+    lines = [{"title": "A", "text": one.text, "links": own} for one, own in zip(DOCUMENTS, links, strict=True)]
+    (tmp_path / "articles.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    given = ["quantise", str(tmp_path / "whole"), "--encoder", "fp32", "-o"]
+    assert CliRunner().invoke(app, [*given, str(tmp_path / "plain")]).exit_code == 0
+    done = CliRunner().invoke(app, [*given, str(tmp_path / "seen"), "--articles", str(tmp_path / "articles.jsonl")])
+    assert done.exit_code == 0, done.output
+    whole, plain, seen = (ModelFolder.load(tmp_path / name).network for name in ("whole", "plain", "seen"))
+    tables = [network.entity_embeddings.entity_embeddings.whole().detach() for network in (whole, plain, seen)]
+    states = read_mentions(whole.eval(), make_tokenizer(), DOCUMENTS)
+    errors = [float(((table - tables[0]) @ states.T).square().mean()) for table in tables[1:]]
+    assert 0 < errors[1] < errors[0]
+    quantise_folder(tmp_path / "seen", tmp_path / "again", encoder="fp32")  # int8 stays as it was rounded
+    again = ModelFolder.load(tmp_path / "again").network.entity_embeddings.entity_embeddings
+    assert torch.equal(again.whole(), tables[2])
+    (tmp_path / "articles.jsonl").write_text(json.dumps({"title": "A", "text": "No links."}) + "\n")
+    done = CliRunner().invoke(app, [*given, str(tmp_path / "none"), "--articles", str(tmp_path / "articles.jsonl")])
+    assert isinstance(done.exception, InputError) and "no article with links" in str(done.exception)
 
 
 def test_the_card_is_no_part_of_the_digest(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from deixis.quantisation import GROUP, Bits, dequantise, quantise, quantise_rows
+from deixis.quantisation import GROUP, Bits, dequantise, quantise, quantise_rows, round_rows
 
 
 @pytest.mark.parametrize("bits", [8, 12])
@@ -40,3 +40,17 @@ def test_quantising_twice_changes_nothing() -> None:
     weight, scale = quantise_rows(torch.randn(50, 16))
     again, _ = quantise_rows(weight * scale.unsqueeze(-1))
     assert torch.equal(weight, again)
+
+
+def test_rows_rounded_for_what_was_seen_keep_their_products() -> None:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(300, 32, generator=generator)
+    few = torch.randn(8, 32, generator=generator)  # what is seen varies in few directions
+    seen, others = (torch.randn(number, 8, generator=generator) @ few for number in (500, 200))
+    errors = []
+    for numbers, scale in (quantise_rows(x), round_rows(x, seen)):
+        assert numbers.dtype == torch.int8 and int(numbers.abs().max()) <= 127
+        errors.append(float(((numbers * scale.unsqueeze(-1) - x) @ others.T).square().mean().sqrt()))
+    assert errors[1] < errors[0] / 2
+    same = round_rows(x, torch.eye(32))  # where nothing varies together there is nothing to make up for
+    assert all(torch.equal(a, b) for a, b in zip(same, quantise_rows(x), strict=True))

@@ -89,6 +89,7 @@ class Recipe:
         self.annotated, self.described = inputs["annotated"], inputs["descriptions"]
         self.aliases, self.moved = inputs["aliases"], inputs["redirects"]
         self.redirects = self.out / "redirects.tsv"
+        self.rounding = [*self.annotated, *self.pages][0]  # the entity table is rounded for news
 
     def steps(self, finetuned: bool) -> Iterator[Step]:
         """Yield the steps in their order."""
@@ -213,7 +214,7 @@ class Recipe:
 
     def make_quantised(self) -> None:
         store = ["--candidates", self.out / "store", "--cut", "--redirects", self.redirects]
-        keep = ["--keep", self.out / "include.txt"]
+        keep = ["--keep", self.out / "include.txt", "--articles", self.rounding]
         own = options(self.tables["quantised"])
         source = self.out / ("fitted" if "fitted" in self.tables else "taught")
         run("quantise", source, "-o", self.out / "quantised", *keep, *store, *own)

@@ -31,7 +31,7 @@ from torch import Tensor, nn
 from deixis.attention import Packed, Segments
 from deixis.batching import Batch, behind
 from deixis.errors import ArtefactError
-from deixis.quantisation import quantise_rows
+from deixis.quantisation import quantise_rows, round_rows
 from deixis.vocabulary import MASK
 
 __all__ = ["Config", "EntityTable", "Network", "Static", "WordsSee"]
@@ -274,14 +274,16 @@ class EntityTable(nn.Module):
             else self(torch.arange(len(self.weight), device=self.weight.device))
         )
 
-    def quantised(self, precision: Literal["fp32", "fp16", "int8"]) -> EntityTable:
-        """Return the table in another precision."""
+    def quantised(self, precision: Literal["fp32", "fp16", "int8"], seen: Tensor | None = None) -> EntityTable:
+        """Return the table in another precision; int8 is rounded for vectors m_e (seen, entity_size), if given."""
+        if precision == "int8" and self.weight.dtype == torch.int8:
+            return self  # as it was rounded
         x = self.whole().detach()
         if precision == "fp32":
             return EntityTable(x)
         if precision == "fp16":
             return EntityTable(x.half())
-        return EntityTable(*quantise_rows(x))
+        return EntityTable(*(quantise_rows(x) if seen is None else round_rows(x, seen)))
 
 
 class EntityEmbeddings(nn.Module):

@@ -7,7 +7,8 @@
 
 Probabilities of a 12×384 encoder in int8 moved by 0.0074 (root mean square) with one scale a row, by 0.0014 with one a
 group of 64; with twelve bits by 0.0004, almost all of it from the word embeddings, which stay at eight. Cutting the
-largest numbers off for finer steps gains nothing at eight bits.
+largest numbers off for finer steps gains nothing at eight bits. Rows of the entity table are only ever multiplied with
+vectors of one kind, m_e: rounded with these in view they keep their scores twice as well.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-__all__ = ["Bits", "dequantise", "quantise", "quantise_rows"]
+__all__ = ["Bits", "dequantise", "quantise", "quantise_rows", "round_rows"]
 
 Bits = Literal[8, 12]
 GROUP = 64  # columns that share a scale; a matrix that has no multiple of it shares one a row
 SMALL = 4096  # tensors with fewer numbers stay as they are: they weigh nothing
+DAMPING = 0.01  # of the mean moment: columns that were never seen to vary are not put upon
 WEIGHT, SCALE, LOW = ".weight", ".scale", ".low"
 WORDS = "word_embeddings.weight"  # a third of the numbers and a tenth of the error: always eight bits
 
@@ -32,6 +34,26 @@ def quantise_rows(x: Tensor, bits: Bits = 8) -> tuple[Tensor, Tensor]:
     largest = 2 ** (bits - 1) - 1
     scale = (x.abs().amax(-1) / largest).clamp_min(1e-12)
     return (x / scale.unsqueeze(-1)).round().to(torch.int8 if bits == 8 else torch.int16), scale
+
+
+def round_rows(x: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
+    """Return rows (rows, columns) as int8 and their scales; products with vectors (seen, columns) change least.
+
+    Column by column (GPTQ: Frantar et al., 2023): what rounding takes from a product is made up for by the columns that
+    are still to come, as far as they vary together in what was seen.
+    """
+    _, scale = quantise_rows(x)
+    moments = seen.double().T @ seen.double()
+    moments = moments / moments.diagonal().mean() + DAMPING * torch.eye(x.shape[1], dtype=torch.float64)
+    inverse = torch.cholesky_inverse(torch.linalg.cholesky(moments))
+    share = torch.linalg.cholesky(inverse, upper=True).float()
+    left, numbers = x.clone(), torch.empty_like(x, dtype=torch.int8)
+    for column in range(x.shape[1]):
+        rounded = (left[:, column] / scale).round_().clamp_(-127, 127)
+        numbers[:, column] = rounded
+        lost = (left[:, column] - rounded * scale) / share[column, column]
+        left[:, column + 1 :].addr_(lost, share[column, column + 1 :], alpha=-1)
+    return numbers, scale
 
 
 def quantise(state: Mapping[str, Tensor], bits: Bits) -> dict[str, Tensor]:

@@ -47,6 +47,12 @@ def point(threshold: float, answers: int, right: int) -> Point:
 def test_the_choice_is_the_best_f1_or_the_most_recall_at_a_precision() -> None:
     points = [point(0.0, 12, 7), point(0.3, 10, 7), point(0.4, 10, 7), point(0.8, 5, 5), point(0.9, 3, 3)]
     assert choose(points).linking.answers == 0.3  # the lower of two equals
+    flat = [
+        Point(Linking(0.1, threshold), EndToEnd("set", "deixis", golds=5000, found=5000, answers=answers, right=right))
+        for threshold, answers, right in ((0.1, 5000, 3500), (0.3, 4900, 3495), (0.6, 4500, 3355), (0.9, 3000, 2500))
+    ]
+    assert max(flat, key=lambda one: one.counts.f1).linking.answers == 0.6
+    assert choose(flat).linking.answers == 0.3  # 0.6 is better by a breath, and leaves more open
     assert choose(points, 0.9).linking.answers == 0.8
     with pytest.raises(InputError, match=r"no threshold reaches a precision of 0\.9; the most is 0\.700, at 0\.3"):
         choose(points[:2], 0.9)

@@ -26,6 +26,7 @@ __all__ = ["SHOWN", "THRESHOLDS", "Point", "calibrate", "choose", "curve_table"]
 
 # Networks are sure of much, so that the last hundredth is looked at more closely.
 THRESHOLDS = (*(number / 100 for number in range(100)), 0.993, 0.995, 0.997, 0.999)
+FLAT = 0.002  # of F1: far inside what chance decides
 SHOWN = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
 
 
@@ -66,9 +67,12 @@ def calibrate(
 
 
 def choose(points: Sequence[Point], precision: float | None = None) -> Point:
-    """Return the best way to link."""
+    """Return the best way to link: by F1, and where that is flat, what leaves the fewest names open."""
     if precision is None:
-        return max(points, key=lambda point: (point.counts.f1, -point.linking.answers))
+        best = max(points, key=lambda point: point.counts.f1)
+        alike = (p for p in points if (p.linking.names, p.linking.prior) == (best.linking.names, best.linking.prior))
+        flat = (point for point in alike if point.counts.f1 >= best.counts.f1 - FLAT)
+        return min(flat, key=lambda point: point.linking.answers)
     precise = [point for point in points if point.counts.precision >= precision]
     if not precise:
         best = max(points, key=lambda point: point.counts.precision)
