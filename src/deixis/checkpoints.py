@@ -39,7 +39,6 @@ from deixis.vocabulary import MASK, SPECIAL, Vocabulary
 
 if TYPE_CHECKING:
     from deixis.candidates import CandidateStore
-    from deixis.documents import Document
 
 __all__ = [
     "Linking",
@@ -223,23 +222,21 @@ def quantise_folder(
     candidates: Path | None = None,
     cut: bool = False,
     redirects: Mapping[str, str] | None = None,
-    texts: Sequence[Document] = (),
+    seen: Tensor | None = None,
 ) -> Manifest:
     """Write a model folder in fewer bits; with `entities`, of so many, those of `keep` first (`Vocabulary.cut`).
 
     `candidates` is a store to put in place of the model's own; `cut` leaves in it what the model knows. An int8 table
-    is rounded so that the scores of the mentions of `texts` change least.
+    is rounded for vectors m_e (seen, entity_size), where there are any.
     """
     from deixis.candidates import CandidateStore
     from deixis.candidates.cutting import cut_store
-    from deixis.entities.sharpening import read_mentions
 
     model = ModelFolder.load(source)
     parents = {"model": Manifest.load(source / MANIFEST, "model").digest}
     if entities is not None:
         model = model.among(model.vocabulary.cut(entities, keep))
-    if texts and table == "int8":
-        seen = read_mentions(model.network.eval(), model.tokenizer, texts)
+    if table == "int8":
         embeddings = model.network.entity_embeddings
         embeddings.entity_embeddings = embeddings.entity_embeddings.quantised("int8", seen)
     store = model.store if candidates is None else CandidateStore.open(candidates)

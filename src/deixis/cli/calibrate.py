@@ -18,7 +18,7 @@ def calibrate(
         Path | None, typer.Option("--output", "-o", help="The model folder to write; none is written if not given.")
     ] = None,
     precision: Annotated[
-        float | None, typer.Option(min=0, max=1, help="The most recall at this precision; the best F1 if not given.")
+        float | None, typer.Option(min=0, max=1, help="The most recall at this precision; by F1 if not given.")
     ] = None,
     names: Annotated[
         list[float] | None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from deixis.documents import Document
+    from torch import Tensor
 
 __all__ = ["quantise"]
 
@@ -70,7 +70,7 @@ def quantise(
         candidates=candidates,
         cut=cut,
         redirects=gather_redirects([], redirects or []),
-        texts=[] if articles is None else _beginnings(articles),
+        seen=None if articles is None else _see(model, articles),
     )
     for what, count in manifest.counts.items():
         typer.echo(f"{count:>12,}  {what}")
@@ -78,9 +78,11 @@ def quantise(
     typer.echo(f"written: {output}, {size / 1e6:.1f} MB, digest {manifest.digest[:12]}")
 
 
-def _beginnings(path: Path) -> list[Document]:
-    """Return the beginnings of articles with the links in them, until there are enough of these."""
+def _see(model: Path, path: Path) -> Tensor:
+    """Return m_e (links, entity_size) of the links at the beginnings of articles, until there are enough of these."""
+    from deixis.checkpoints import ModelFolder
     from deixis.documents import Document, Mention
+    from deixis.entities.sharpening import read_mentions
     from deixis.errors import InputError
     from deixis.wikipedia.articles import read_articles
 
@@ -94,4 +96,5 @@ def _beginnings(path: Path) -> list[Document]:
             break
     if not documents:
         raise InputError(f"{path} has no article with links at its start; expected what `deixis articles` writes")
-    return documents
+    whole = ModelFolder.load(model)
+    return read_mentions(whole.network.eval(), whole.tokenizer, documents)
