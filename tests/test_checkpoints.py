@@ -127,6 +127,8 @@ def test_a_table_is_rounded_for_the_links_of_articles(tmp_path: Path) -> None:
     quantise_folder(tmp_path / "seen", tmp_path / "again", encoder="fp32")  # int8 stays as it was rounded
     again = ModelFolder.load(tmp_path / "again").network.entity_embeddings.entity_embeddings
     assert torch.equal(again.whole(), tables[2])
+    refused = CliRunner().invoke(app, [*given, str(tmp_path / "no"), "--table", "fp16", "--articles", str(tmp_path)])
+    assert "--articles is for rounding a table to int8" in str(refused.exception)
     (tmp_path / "articles.jsonl").write_text(json.dumps({"title": "A", "text": "No links."}) + "\n")
     done = CliRunner().invoke(app, [*given, str(tmp_path / "none"), "--articles", str(tmp_path / "articles.jsonl")])
     assert isinstance(done.exception, InputError) and "no article with links" in str(done.exception)

@@ -301,14 +301,14 @@ def test_the_average_of_models(world: Path, tmp_path: Path, capsys: pytest.Captu
 
 
 def test_trust_moves_decided_entities_to_the_mask_and_masks_nowhere(
-    world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*arguments(world, tmp_path / "a", "steps=2"), "--entity-size", "8"]) == 0
     given = ["average", str(tmp_path / "less"), f"{tmp_path / 'a'}=1"]
     assert main([*given, "--trust", "0.7"]) == 0
     whole, less = (ModelFolder.load(tmp_path / name).network.eval().entity_embeddings for name in ("a", "less"))
     for embeddings in (whole, less):
-        embeddings.LayerNorm = nn.Identity()  # type: ignore[assignment]
+        monkeypatch.setattr(embeddings, "LayerNorm", nn.Identity())
     rows, nowhere = torch.arange(MASK, MASK + 4), torch.zeros(4, 1)
     masked, shown = whole(None, nowhere), whole(rows, nowhere)
     torch.testing.assert_close(less(None, nowhere), masked)

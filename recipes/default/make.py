@@ -89,7 +89,6 @@ class Recipe:
         self.annotated, self.described = inputs["annotated"], inputs["descriptions"]
         self.aliases, self.moved = inputs["aliases"], inputs["redirects"]
         self.redirects = self.out / "redirects.tsv"
-        self.rounding = [*self.annotated, *self.pages][0]  # the entity table is rounded for news
 
     def steps(self, finetuned: bool) -> Iterator[Step]:
         """Yield the steps in their order."""
@@ -194,7 +193,7 @@ class Recipe:
 
     def teach(self, stage: str, start: Path) -> None:
         table = self.tables[stage]
-        given = [f"{self.out / name}={part}" for name, part in table["teachers"].items()]
+        given = [f"{self.out / name}={part}" for name, part in self.tables["teachers"].items()]
         teachers = [word for teacher in given for word in ("--teacher", teacher)]
         run("pretrain", start, self.out / "unlinked", self.out / stage, *teachers, *options(table), *fields(table))
 
@@ -214,7 +213,8 @@ class Recipe:
 
     def make_quantised(self) -> None:
         store = ["--candidates", self.out / "store", "--cut", "--redirects", self.redirects]
-        keep = ["--keep", self.out / "include.txt", "--articles", self.rounding]
+        news = [*self.annotated, *self.pages][0]  # what the table is rounded for
+        keep = ["--keep", self.out / "include.txt", "--articles", news]
         own = options(self.tables["quantised"])
         source = self.out / ("fitted" if "fitted" in self.tables else "taught")
         run("quantise", source, "-o", self.out / "quantised", *keep, *store, *own)

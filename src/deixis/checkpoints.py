@@ -226,8 +226,8 @@ def quantise_folder(
 ) -> Manifest:
     """Write a model folder in fewer bits; with `entities`, of so many, those of `keep` first (`Vocabulary.cut`).
 
-    `candidates` is a store to put in place of the model's own; `cut` leaves in it what the model knows. An int8 table
-    is rounded for vectors m_e (seen, entity_size), where there are any.
+    `candidates` is a store to put in place of the model's own; `cut` leaves in it what the model knows. With vectors
+    m_e (seen, entity_size) the table is rounded to int8 for these.
     """
     from deixis.candidates import CandidateStore
     from deixis.candidates.cutting import cut_store
@@ -236,7 +236,7 @@ def quantise_folder(
     parents = {"model": Manifest.load(source / MANIFEST, "model").digest}
     if entities is not None:
         model = model.among(model.vocabulary.cut(entities, keep))
-    if table == "int8":
+    if seen is not None:
         embeddings = model.network.entity_embeddings
         embeddings.entity_embeddings = embeddings.entity_embeddings.quantised("int8", seen)
     store = model.store if candidates is None else CandidateStore.open(candidates)

@@ -8,7 +8,7 @@
 Probabilities of a 12×384 encoder in int8 moved by 0.0074 (root mean square) with one scale a row, by 0.0014 with one a
 group of 64; with twelve bits by 0.0004, almost all of it from the word embeddings, which stay at eight. Cutting the
 largest numbers off for finer steps gains nothing at eight bits. Scores multiply rows of the entity table with
-vectors of one kind, m_e: rounded with these in view the rows keep their scores twice as well.
+vectors of one kind, m_e: rounded with these in view the rows keep their scores better (benchmarks/quantisation.md).
 """
 
 from __future__ import annotations
