@@ -20,10 +20,10 @@ from deixis.model import EntityTable, Network
 from deixis.training import Diverged, Recipe, TrainingData, evaluate, read_recipe, train
 from deixis.training.descriptions import DescribedTable, describe_table, fold
 from deixis.training.masking import choose_masked
-from deixis.training.objectives import candidate_loss, outcome, read_targets, vocabulary_loss
+from deixis.training.objectives import candidate_loss, outcome, read_targets, score_rows, vocabulary_loss
 from deixis.training.optimiser import Optimiser, freeze, rate_at
 from deixis.training.steps import Pass, Plan
-from deixis.training.teachers import Lesson, Teachers, find_rivals, lesson_loss, taught
+from deixis.training.teachers import Lesson, Teachers, find_rivals, lesson_loss, show_decisions, taught
 from deixis.vocabulary import MASK, PAD, UNK, Vocabulary
 from tests.worlds import ENTITIES, make_network, make_tokenizer, make_vocabulary
 
@@ -478,8 +478,10 @@ def test_teachers_are_asked_by_title_and_only_what_all_know() -> None:
     made = one_pass(make_data(), replace(TAUGHT, mask_rate=1.0))  # nothing is visible that one of them does not know
     assert made.candidates is not None
     nothing = torch.zeros(made.candidates.shape)
-    whole = Teachers.of([(same, 1.0)], pupil).teach(made, made.candidates, nothing)
-    cut = Teachers.of([(same, 0.5), (other, 0.5)], pupil).teach(made, made.candidates, nothing)
+    whole, cut = (
+        teachers.teach(teachers.read(made.batch), made, made.candidates, nothing)
+        for teachers in (Teachers.of([(same, 1.0)], pupil), Teachers.of([(same, 0.5), (other, 0.5)], pupil))
+    )
     assert torch.equal(whole.known, made.candidates != PAD)
     assert torch.equal(cut.known, whole.known & (made.candidates != ENTITIES + 2))
     torch.testing.assert_close(cut.scores[cut.known], whole.scores[cut.known])
@@ -512,6 +514,47 @@ def test_rivals_of_words_have_the_least_of_priors() -> None:
     best = (logits + pupil.network.entity_predictions.bias)[:, 3:].argmax(-1, keepdim=True) + 3
     assert made.candidates is not None
     assert (best == made.candidates).any(-1).float().mean() > 0.9
+
+
+def test_the_surest_targets_are_shown_as_decisions() -> None:
+    network, made = make_network(), one_pass(unlabelled(make_data()), replace(TAUGHT, mask_rate=0.8))
+    assert made.candidates is not None and made.labelled is not None
+    torch.manual_seed(3)
+    states = read_targets(network, made)
+    shown = show_decisions(network, states, made, 1.0)
+    assert shown.candidates is not None and shown.labelled is not None
+    exists = made.candidates != PAD
+    scores = score_rows(network, states, made.candidates).masked_fill(~exists, float("-inf"))
+    chance, choice = torch.softmax(scores, -1).max(-1)
+    left = torch.isin(made.targets, shown.targets)
+    decided = made.targets[~left]
+    assert len(decided) > 0
+    assert torch.equal(shown.entities[decided], made.candidates[~left].gather(-1, choice[~left, None]).squeeze(-1))
+    assert (shown.entities[shown.targets] == MASK).all()
+    others = torch.ones(len(made.entities), dtype=torch.bool)
+    others[made.targets] = False
+    assert torch.equal(shown.entities[others], made.entities[others])
+    window = torch.repeat_interleave(torch.from_numpy(made.batch.mention_counts))[made.targets]
+    for number in range(len(made.batch)):
+        here = window == number
+        surest = chance[here & ~left].min() if (here & ~left).any() else torch.tensor(2.0)
+        assert (chance[here & left & exists.any(-1)] <= surest).all()
+        assert (here & left).any() == here.any(), "something is left to predict"
+    assert torch.equal(shown.labels, made.labels[left]) and torch.equal(shown.candidates, made.candidates[left])
+    assert torch.equal(shown.labelled, torch.nonzero(shown.labels != MASK).squeeze(-1))
+
+
+def test_a_pupil_learns_beside_its_own_decisions() -> None:
+    """Taught once more with decisions shown, the loss of both falls; all that teachers say is learnt as before."""
+    data, pupil = unlabelled(make_data(), 1), make_model(1)
+    teachers = Teachers.of([(make_model(2), 1.0)], pupil)
+    recipe = replace(TAUGHT, epochs=60, decided=1.0)
+    steps = list(train(pupil.network, data, recipe, teachers=teachers))
+    assert steps[-1].loss < 0.1 * steps[0].loss
+    assert steps[-1].accuracy > 0.9 > steps[0].accuracy
+    made = one_pass(data, recipe)
+    both, once = (taught(pupil.network, made, each, teachers).loss for each in (recipe, replace(recipe, decided=0.0)))
+    assert once < both
 
 
 def test_words_are_taught_with_their_priors() -> None:

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the field's own name for it
 from torch import Tensor
 
-from deixis.model import Network
+from deixis.model import Network, Static
 from deixis.training.steps import Pass
 from deixis.vocabulary import PAD
 
@@ -33,9 +33,9 @@ def outcome(network: Network, data: Pass, candidate_weight: float) -> Outcome:
     return labelled_loss(network, read_targets(network, data), data.labels, data.candidates, candidate_weight)
 
 
-def read_targets(network: Network, data: Pass) -> Tensor:
-    """Return m_e of the targets of a pass, (targets, entity_size)."""
-    answers = network.answer(network.read(data.batch), data.entities)
+def read_targets(network: Network, data: Pass, static: Static | None = None) -> Tensor:
+    """Return m_e of the targets of a pass, (targets, entity_size); `static` is what was read of its batch before."""
+    answers = network.answer(network.read(data.batch) if static is None else static, data.entities)
     states: Tensor = network.entity_predictions(answers.index_select(0, data.targets).float())
     return states
 

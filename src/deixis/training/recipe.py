@@ -29,6 +29,7 @@ class Recipe:
     teacher_weight: float = 0.0  # the part of the loss that is what teachers say of the candidates; the rest as above
     temperature: float = 1.0  # divides the scores of teachers and of the model where they are compared
     rivals: int = 0  # entities beside the candidates that teachers are asked about: those the model finds likeliest
+    decided: float = 0.0  # with teachers: answer again, up to this part of the targets being the model's own decisions
     word_prior: float = 0.0  # times log p(e|m) is added to what teachers say of words in lower case
 
     # How long, how fast. A step is one update, an epoch every window once.
@@ -108,6 +109,7 @@ _RANGES: tuple[tuple[str, float, float], ...] = (
     ("teacher_weight", 0, 1),
     ("temperature", 0.01, _INFINITE),
     ("rivals", 0, _INFINITE),
+    ("decided", 0, 1),
     ("word_prior", 0, _INFINITE),
     ("epochs", 0, _INFINITE),
     ("batch", 1, _INFINITE),

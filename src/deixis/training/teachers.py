@@ -6,6 +6,9 @@ teachers' scores can be mixed with log p(e|m): what "security" means is told by 
 
 Other people's candidate lists hold more than ours: entities of the same topic that nobody calls by that name. So the
 teachers are also asked about rivals, the entities that the pupil itself finds likeliest.
+
+Links are right, and what inference decides is not always. So the pupil answers each pass a second time, with the
+surest of its own answers shown as entities, as confidence order will show them, and is taught what is left.
 """
 
 from __future__ import annotations
@@ -18,16 +21,17 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the field's own name for it
 from torch import Tensor
 
+from deixis.batching import Batch
 from deixis.checkpoints import ModelFolder
 from deixis.documents import LEAST_PRIOR
 from deixis.errors import InputError
-from deixis.model import Network
+from deixis.model import Network, Static
 from deixis.training.objectives import Outcome, labelled_loss, read_targets, score_rows
 from deixis.training.recipe import Recipe
 from deixis.training.steps import Pass
-from deixis.vocabulary import PAD, SPECIAL, UNK, Vocabulary
+from deixis.vocabulary import MASK, PAD, SPECIAL, UNK, Vocabulary
 
-__all__ = ["Lesson", "Teachers", "find_rivals", "lesson_loss", "taught"]
+__all__ = ["Lesson", "Teachers", "find_rivals", "lesson_loss", "show_decisions", "taught"]
 
 NEVER = -1e4  # the score of what is no candidate; not infinite, as its difference from itself would be no number
 AT_ONCE = 1024  # targets whose scores over the whole vocabulary are in memory: 0.5 GB with 115,000 entities
@@ -73,11 +77,16 @@ class Teachers:
         return Teachers(self.networks, self.weights, tuple(rows.to(device) for rows in self.rows))
 
     @torch.no_grad()
-    def teach(self, data: Pass, asked: Tensor, favours: Tensor) -> Lesson:
-        """Return what the teachers say of entities (targets, n), PAD for none; they read what the pupil reads."""
+    def read(self, batch: Batch) -> tuple[Static, ...]:
+        """Read a batch, for as many lessons as are wanted."""
+        return tuple(network.read(batch) for network in self.networks)
+
+    @torch.no_grad()
+    def teach(self, read: Sequence[Static], data: Pass, asked: Tensor, favours: Tensor) -> Lesson:
+        """Return what the teachers say of entities (targets, n), PAD for none; they are shown what the pupil is."""
         known, scores = asked != PAD, favours
-        for network, weight, rows in zip(self.networks, self.weights, self.rows, strict=True):
-            states = read_targets(network, replace(data, entities=rows[data.entities]))
+        for network, static, weight, rows in zip(self.networks, read, self.weights, self.rows, strict=True):
+            states = read_targets(network, replace(data, entities=rows[data.entities]), static)
             theirs = rows[asked]
             scores = scores + weight * score_rows(network, states, theirs)
             known = known & (theirs != UNK)
@@ -89,16 +98,62 @@ def taught(network: Network, data: Pass, recipe: Recipe, teachers: Teachers) -> 
 
     What is counted as correct is what the teachers say too: nothing else is known where nothing is labelled.
     """
+    static, read = network.read(data.batch), teachers.read(data.batch)
+    states = read_targets(network, data, static)
+    result = _learn(network, states, data, recipe, teachers, read)
+    if recipe.decided == 0:
+        return result
+    shown = show_decisions(network, states, data, recipe.decided)
+    again = _learn(network, read_targets(network, shown, static), shown, recipe, teachers, read)
+    return Outcome(result.loss + again.loss, result.correct)
+
+
+def _learn(
+    network: Network, states: Tensor, data: Pass, recipe: Recipe, teachers: Teachers, read: Sequence[Static]
+) -> Outcome:
     assert data.candidates is not None and data.labelled is not None
-    states = read_targets(network, data)
     labels, candidates = (x.index_select(0, data.labelled) for x in (data.labels, data.candidates))
     picked = states.index_select(0, data.labelled)
     told = labelled_loss(network, picked, labels, candidates, recipe.candidate_weight)
     rivals = find_rivals(network, states, data.candidates, recipe.rivals)
     asked = torch.cat((data.candidates, rivals), -1)
-    lesson = teachers.teach(data, asked, _favours(data, rivals, recipe))
+    lesson = teachers.teach(read, data, asked, _favours(data, rivals, recipe))
     result = lesson_loss(network, states, lesson, recipe.temperature)
     return Outcome((1 - recipe.teacher_weight) * told.loss + recipe.teacher_weight * result.loss, result.correct)
+
+
+@torch.no_grad()
+def show_decisions(network: Network, states: Tensor, data: Pass, most: float) -> Pass:
+    """Return a pass whose surest targets are what the model takes them for, and no targets any more.
+
+    How many is drawn for each window, up to the part `most` of them: inference meets every part.
+    """
+    assert data.candidates is not None
+    exists = data.candidates != PAD
+    logits = score_rows(network, states, data.candidates).masked_fill(~exists, float("-inf"))
+    chance, choice = torch.softmax(logits, -1).nan_to_num(0.0).max(-1)
+    can = exists.any(-1) & (data.entities[data.targets] == MASK)
+    counts = torch.from_numpy(data.batch.mention_counts).to(states.device, non_blocking=True)
+    window = torch.repeat_interleave(counts, output_size=len(data.entities))[data.targets]  # rising, as targets are
+    order = torch.argsort(window + 0.4 * (1 - chance.double()) + 0.4 * ~can)  # by window, the surest first
+    targets = torch.bincount(window, minlength=len(counts))
+    place = torch.empty_like(order)
+    place[order] = torch.arange(len(order), device=order.device) - (targets.cumsum(0) - targets)[window]
+    wanted = (torch.rand(len(counts), device=states.device) * most * targets).floor()
+    decided = can & (place < wanted[window])
+    entities = data.entities.clone()
+    answers = data.candidates.gather(-1, choice.unsqueeze(-1)).squeeze(-1)
+    entities[data.targets[decided]] = answers[decided]
+    left = ~decided
+    return replace(
+        data,
+        entities=entities,
+        targets=data.targets[left],
+        labels=data.labels[left],
+        candidates=data.candidates[left],
+        labelled=None if data.labelled is None else (data.labels[left] != MASK).nonzero().squeeze(1),
+        favours=None if data.favours is None else data.favours[left],
+    )
 
 
 def lesson_loss(network: Network, states: Tensor, lesson: Lesson, temperature: float) -> Outcome:
