@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from typer.testing import CliRunner
 
-from deixis.artefacts import MANIFEST, Manifest
+from deixis.artefacts import MANIFEST, Manifest, digest_file
 from deixis.candidates import CandidateStore
 from deixis.candidates.building import StoreBuilder
 from deixis.checkpoints import ModelFolder, convert_luke, network_from_bert, quantise_folder
@@ -119,6 +119,8 @@ def test_a_table_is_rounded_for_the_links_of_articles(tmp_path: Path) -> None:
     assert CliRunner().invoke(app, [*given, str(tmp_path / "plain")]).exit_code == 0
     done = CliRunner().invoke(app, [*given, str(tmp_path / "seen"), "--articles", str(tmp_path / "articles.jsonl")])
     assert done.exit_code == 0, done.output
+    made = Manifest.load(tmp_path / "seen" / MANIFEST, "model")
+    assert made.parents["articles"] == digest_file(tmp_path / "articles.jsonl")
     whole, plain, seen = (ModelFolder.load(tmp_path / name).network for name in ("whole", "plain", "seen"))
     tables = [network.entity_embeddings.entity_embeddings.whole().detach() for network in (whole, plain, seen)]
     states = read_mentions(whole.eval(), make_tokenizer(), DOCUMENTS)

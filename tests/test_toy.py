@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 
 import orjson
+import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from deixis import demo
 from deixis.checkpoints import ModelFolder
 from deixis.cli import app
 from deixis.documents import Document
 from deixis.inference import Disambiguator
 from deixis.toy import DUMP, RECIPE, marked
-from deixis.toy.__main__ import show
+from deixis.toy.__main__ import main, show
 from deixis.training import TrainingData, evaluate
 from deixis.wikipedia.windows import WindowSet
 
@@ -31,6 +34,14 @@ WINTER = [
     "The [Golden Rook|Velm Cup (chess)] and the [Harbour Club|Harbour Club (chess)] and [Quill|Quill (newspaper)].",
 ]
 DOCUMENTS = [marked(text) for text in SUMMER + WINTER]
+
+
+@pytest.mark.parametrize("run", [main, demo.main])
+def test_demonstrations_say_what_they_do(run: Callable[[list[str]], None], capsys: pytest.CaptureFixture[str]) -> None:
+    for given, code in (["--help"], 0), (["--fast"], 2):
+        with pytest.raises(SystemExit, match=str(code)):
+            run(given)
+    assert "usage: python -m deixis." in capsys.readouterr().out
 
 
 def right(nlp: Disambiguator, documents: list[Document], order: str) -> float:

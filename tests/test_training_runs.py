@@ -20,7 +20,7 @@ from torch import nn
 from transformers import BertConfig, BertModel
 from typer.testing import CliRunner
 
-from deixis.artefacts import MANIFEST, Manifest
+from deixis.artefacts import MANIFEST, Manifest, digest_file
 from deixis.checkpoints import TABLE, ModelFolder, network_from_bert
 from deixis.cli import app
 from deixis.documents import Candidate, Document, Mention
@@ -296,6 +296,8 @@ def test_the_average_of_models(world: Path, tmp_path: Path, capsys: pytest.Captu
         if from_bert(name):
             expected = (expected + started[name]) / 2
         torch.testing.assert_close(tensor, expected)
+    made = Manifest.load(tmp_path / "mean" / "manifest.json", "model").parents
+    assert made["start 0.5"] == digest_file(world / "bert" / "model.safetensors")
     assert main(["average", str(tmp_path / "no"), f"{tmp_path / 'a'}=0.5"]) == 1
     assert "add up to 0.5; expected 1" in capsys.readouterr().err
 
@@ -314,6 +316,7 @@ def test_trust_moves_decided_entities_to_the_mask_and_masks_nowhere(
     torch.testing.assert_close(less(None, nowhere), masked)
     torch.testing.assert_close(less(rows, nowhere), torch.lerp(masked, shown, 0.7))
     assert not torch.allclose(masked, shown)
+    assert Manifest.load(tmp_path / "less" / "manifest.json", "model").parameters["trust"] == 0.7
     assert main([*given, "--trust", "1.5"]) == 1
     assert "trust in decided entities is 1.5; expected 0 to 1" in capsys.readouterr().err
     assert main(arguments(world, tmp_path / "wide", "steps=1")) == 0

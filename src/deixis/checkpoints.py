@@ -127,8 +127,12 @@ class ModelFolder:
         encoder: EncoderPrecision = "fp32",
         candidates: Path | None = None,
         parents: Mapping[str, str] | None = None,
+        parameters: Mapping[str, Any] | None = None,
     ) -> Manifest:
-        """Write the folder, whole or not at all; `candidates` is a store to copy into it."""
+        """Write the folder, whole or not at all; `candidates` is a store to copy into it.
+
+        `parents` and `parameters` tell the manifest what the model was made from, and how.
+        """
         state = {name: tensor.detach().cpu().contiguous() for name, tensor in self.network.state_dict().items()}
         entities = {BIAS: state.pop(BIAS), **_table_state(self.network.entity_embeddings.entity_embeddings, table)}
         state = {name: tensor for name, tensor in state.items() if name not in (TABLE, SCALE)}
@@ -156,7 +160,8 @@ class ModelFolder:
             paths = sorted(path for path in aside.rglob("*") if path.is_file() and path.name != CARD)
             files = {str(path.relative_to(aside)): digest_file(path) for path in paths}
             counts = {"entities": len(self.vocabulary.entities), "entities added": len(self.known)}
-            manifest = Manifest("model", {"table": table, "encoder": encoder}, dict(parents or {}), files, counts)
+            told = {"table": table, "encoder": encoder, **(parameters or {})}
+            manifest = Manifest("model", told, dict(parents or {}), files, counts)
             manifest.save(aside / MANIFEST)
         return manifest
 
@@ -223,17 +228,18 @@ def quantise_folder(
     cut: bool = False,
     redirects: Mapping[str, str] | None = None,
     seen: Tensor | None = None,
+    parents: Mapping[str, str] | None = None,
 ) -> Manifest:
     """Write a model folder in fewer bits; with `entities`, of so many, those of `keep` first (`Vocabulary.cut`).
 
     `candidates` is a store to put in place of the model's own; `cut` leaves in it what the model knows. With vectors
-    m_e (seen, entity_size) the table is rounded to int8 for these.
+    m_e (seen, entity_size) the table is rounded to int8 for these; `parents` tell the manifest where they are from.
     """
     from deixis.candidates import CandidateStore
     from deixis.candidates.cutting import cut_store
 
     model = ModelFolder.load(source)
-    parents = {"model": Manifest.load(source / MANIFEST, "model").digest}
+    parents = {**(parents or {}), "model": Manifest.load(source / MANIFEST, "model").digest}
     if entities is not None:
         model = model.among(model.vocabulary.cut(entities, keep))
     if seen is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+
 from rich.console import Console
 
 from deixis.checkpoints import packaged_model
@@ -22,14 +24,15 @@ TEXT = (
 )
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Link the text, or fall back to the toy world where this copy has no model."""
+    argparse.ArgumentParser(prog="python -m deixis.demo", description=__doc__).parse_args(arguments)
     console = Console(highlight=False)
     try:
         folder = packaged_model()
     except ArtefactError as error:
         console.print(f"{error}. Until then, a toy world that is trained on the spot:\n", markup=False)
-        toy()
+        toy([])
         return
     show(Disambiguator.load(folder), console)
 

@@ -156,7 +156,8 @@ def test_a_removed_entity_is_gone_from_table_and_names(model: ModelFolder) -> No
 @pytest.mark.parametrize("precision", ["fp32", "fp16", "int8"])
 def test_a_folder_keeps_what_was_added(tmp_path: Path, precision: Precision) -> None:
     model = make_model(tmp_path)
-    model.save(tmp_path / "model", table=precision, encoder=precision, candidates=tmp_path / "store")
+    told = {"linking": {"set": "aida-a"}, "trust": 0.7}
+    model.save(tmp_path / "model", table=precision, encoder=precision, candidates=tmp_path / "store", parameters=told)
     source = ModelFolder.load(tmp_path / "model")
     save_edited(add(source, [NEW]), tmp_path / "model", tmp_path / "bigger", {"entities new.jsonl": "0" * 64})
     bigger = ModelFolder.load(tmp_path / "bigger")
@@ -165,6 +166,7 @@ def test_a_folder_keeps_what_was_added(tmp_path: Path, precision: Precision) -> 
     assert weight.dtype == scale.entity_embeddings.weight.dtype
     manifest = (tmp_path / "bigger" / "manifest.json").read_text()
     assert "entities new.jsonl" in manifest and '"entities added": 1' in manifest
+    assert '"set": "aida-a"' in manifest, "linking stays as it was calibrated"
     documents = [make_document(seed) for seed in range(3)]
     expected = answers(source, documents)
     for got, wanted in zip(answers(bigger, documents), expected, strict=True):

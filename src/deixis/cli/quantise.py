@@ -53,6 +53,7 @@ def quantise(
 
         deixis quantise model -o small --articles articles.jsonl.zst
     """
+    from deixis.artefacts import digest_file
     from deixis.checkpoints import check_encoder_precision, check_precision, quantise_folder
     from deixis.datasets import read_titles
     from deixis.errors import InputError
@@ -73,6 +74,7 @@ def quantise(
         cut=cut,
         redirects=gather_redirects([], redirects or []),
         seen=None if articles is None else _see(model, articles),
+        parents=None if articles is None else {"articles": digest_file(articles)},
     )
     for what, count in manifest.counts.items():
         typer.echo(f"{count:>12,}  {what}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 from pathlib import Path
 
@@ -27,8 +28,9 @@ TEXTS = [
 ]
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Train in a temporary folder, then resolve two texts in two orders."""
+    argparse.ArgumentParser(prog="python -m deixis.toy", description=__doc__).parse_args(arguments)
     console = Console(highlight=False)
     console.print(
         "[bold]The island of Velm[/bold] is a small invented Wikipedia with two Ada Marlows (a rower and a chess "

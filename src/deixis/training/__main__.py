@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from deixis.artefacts import MANIFEST, Manifest
+from deixis.artefacts import MANIFEST, Manifest, digest_file
 from deixis.checkpoints import ModelFolder
 from deixis.errors import DeixisError, InputError
 from deixis.training.averaging import average, read_weighted, trust
@@ -50,9 +50,13 @@ def main(arguments: list[str] | None = None) -> int:
                     for folder, weight in given.models
                 }
                 mean = average(models, given.start)
+                if given.start is not None:
+                    folder, weight = given.start
+                    parents[f"start {weight:g}"] = digest_file(folder / "model.safetensors")
                 if given.trust is not None:
                     trust(mean, given.trust)
-                mean.save(given.out, table=given.table, parents=parents)
+                told = {} if given.trust is None else {"trust": given.trust}
+                mean.save(given.out, table=given.table, parents=parents, parameters=told)
                 return 0
             for _ in _steps(given, group):
                 pass
