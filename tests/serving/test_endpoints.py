@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,6 +12,7 @@ import pytest
 import rdflib
 
 from deixis.documents import Document
+from deixis.inference import Disambiguator
 from deixis.serving.calls import Limits
 from tests.serving.world import make_model, serving
 from tests.worlds import make_disambiguator, make_document
@@ -92,8 +94,20 @@ def test_candidates_of_a_surface(client: httpx.Client) -> None:
     answer = client.get("/candidates", params={"surface": "Messi"}).json()
     assert answer["surface"] == "Messi" and [title for title, _ in answer["candidates"]] == ["Entity 5", "Entity 6"]
     assert client.get("/candidates", params={"surface": "atlantis"}).json()["candidates"] == []
-    missing = client.get("/candidates")
-    assert missing.status_code == 422 and missing.json()["error"].startswith("surface")
+    for missing in client.get("/candidates"), client.get("/candidates", params={"surface": ""}):
+        assert missing.status_code == 422 and missing.json()["error"].startswith("surface")
+
+
+def test_candidates_are_those_that_linking_considers(island: Path) -> None:
+    """A surname is found by the parts of names too, not only under the key of the surface."""
+    nlp = Disambiguator.load(island / "model")
+    with serving(nlp) as address:
+        for surface in ("Lena", "Brandt", "Velm"):
+            listed = httpx.get(f"{address}/candidates", params={"surface": surface}).json()["candidates"]
+            mention = {"start": 0, "end": len(surface)}
+            answer = httpx.post(f"{address}/disambiguate", json={"text": surface, "mentions": [mention]}).json()
+            considered = {title for title, _ in answer["mentions"][0]["resolution"]["alternatives"]}
+            assert considered == {title for title, _ in listed if nlp.vocabulary.row(title) is not None}
 
 
 def test_a_model_without_a_store_says_so() -> None:

@@ -28,11 +28,8 @@ NAMES = {
 class Store:
     """Knows seven names, of one to four meanings."""
 
-    def lookup(self, surface: str) -> tuple[Candidate, ...]:
-        return NAMES.get(surface.lower(), ())
-
     def candidates(self, document: Document) -> list[tuple[Candidate, ...]]:
-        return [self.lookup(document.surface(mention)) for mention in document.mentions]
+        return [NAMES.get(document.surface(mention).lower(), ()) for mention in document.mentions]
 
 
 class ScriptedDetector:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any
 
 import orjson
 from fastapi import FastAPI, Query, Request
@@ -18,7 +18,7 @@ from starlette.responses import FileResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deixis import __version__
-from deixis.documents import Candidate, Document, Resolutions
+from deixis.documents import Candidate, Document, Mention, Resolutions
 from deixis.inference import Disambiguator, Settings
 from deixis.serving.batcher import Batcher
 from deixis.serving.calls import Limits, read_call
@@ -39,14 +39,6 @@ HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
 }
-
-
-class Lookup(Protocol):
-    """A candidate store as far as GET /candidates needs it."""
-
-    def lookup(self, surface: str) -> Sequence[Candidate]:
-        """Return the candidates of a surface, most probable first."""
-        ...
 
 
 class Service:
@@ -73,10 +65,10 @@ class Service:
         return await self.resolve(found, self.nlp.for_texts(settings))
 
     def lookup(self, surface: str) -> Sequence[Candidate]:
-        """Return the candidates of a surface."""
-        if not hasattr(self.nlp.candidates, "lookup"):
+        """Return the candidates of a surface: those of a text that has nothing else."""
+        if self.nlp.candidates is None:
             raise NotProvided(NO_STORE)
-        return cast(Lookup, self.nlp.candidates).lookup(surface)
+        return self.nlp.candidates.candidates(Document(surface, (Mention(0, len(surface)),)))[0]
 
 
 def create_app(nlp: Disambiguator, limits: Limits | None = None) -> FastAPI:
@@ -140,7 +132,7 @@ def _add_linking(app: FastAPI, service: Service) -> None:
         return Response(write_nif(results), media_type=media)
 
     @app.get("/candidates", responses=_candidates_answers(statuses))
-    async def candidates(surface: str = Query(max_length=1000)) -> Response:
+    async def candidates(surface: str = Query(min_length=1, max_length=1000)) -> Response:
         """Return what a surface may mean, with priors."""
         found = await run_in_threadpool(service.lookup, surface)
         return _json(orjson.dumps({"surface": surface, "candidates": [list(candidate) for candidate in found]}))
