@@ -66,7 +66,10 @@ class NameDetector:
 
     def detect(self, text: str) -> list[tuple[int, int]]:
         """Return the spans of the mentions."""
-        words = read_words(text)
+        return self.detect_in(read_words(text))
+
+    def detect_in(self, words: list[Word]) -> list[tuple[int, int]]:
+        """Return the spans of the mentions of a text whose words have been read."""
         chosen = _without_overlaps(self._likely(words))
         taken = _words_in(chosen)
         whole = [place for place in chosen if not self._is_fragment(words, place, taken)]

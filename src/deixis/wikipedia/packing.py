@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from deixis.candidates import CandidateStore
 from deixis.candidates.occurrences import LOWER, NAMED
 from deixis.candidates.surfaces import key
-from deixis.candidates.words import read_words
+from deixis.candidates.words import Word, read_words
 from deixis.detection import NameDetector
 from deixis.encoding import MAX_MENTIONS, MAX_PIECES, Encoding, Tokenizer
 from deixis.errors import InputError
@@ -122,14 +122,14 @@ class Packer:
         """Return an article for training with the names that nobody linked, where teachers are to answer them."""
         if self._detector is None or split != "train":
             return article
-        added = add_unlinked(article, [*self._detector.detect(article.text), *self._words(article)])
+        words = read_words(article.text)
+        added = add_unlinked(article, [*self._detector.detect_in(words), *self._terms(article, words)])
         self.counts["names without a link"] += len(added.links) - len(article.links)
         return added
 
-    def _words(self, article: Article) -> Iterator[tuple[int, int]]:
+    def _terms(self, article: Article, words: list[Word]) -> Iterator[tuple[int, int]]:
         """Yield terms in lower case, each by chance, so that common ones are not heard more often than rare ones."""
         assert self.store is not None
-        words = read_words(article.text)
         for span in self.store.find_words(words):
             inside = [self._counted(word.key) for word in words[span.first : span.last + 1]]
             rarest = min(0 if counted is None else counted[LOWER] for counted in inside)
