@@ -226,7 +226,7 @@ def test_articles_and_windows_have_the_same_bytes(
 
     monkeypatch.setattr(dump, "CHUNK", 1 << 12)
     monkeypatch.setattr(dump, "BLOCK", 1 << 12)
-    monkeypatch.setattr(shards, "PART_LINES", 5)
+    monkeypatch.setattr(shards, "PART_BYTES", 1_500)
     monkeypatch.chdir(tmp_path)
     made = {}
     for name, more in (("one", ["--workers", "1"]), ("ray", ["--ray"])):

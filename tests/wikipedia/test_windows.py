@@ -193,7 +193,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_windows_are_the_same_for_any_number_of_workers_and_after_a_kill(
     sources: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shards, "PART_LINES", 7)
+    monkeypatch.setattr(shards, "PART_BYTES", 1_500)
     COMPLAINTS.clear()
     manifest = build(sources, "whole")
     assert manifest.counts["articles"] == 61
@@ -202,6 +202,10 @@ def test_windows_are_the_same_for_any_number_of_workers_and_after_a_kill(
     assert manifest.counts["descriptions dropped: the subject is not named"] == 1
     build(sources, "two", workers=2)
     assert contents(sources / "two") == contents(sources / "whole")
+    with monkeypatch.context() as smaller:
+        smaller.setattr(shards, "PART_BYTES", 1)  # each line by itself
+        build(sources, "lines")
+    assert contents(sources / "lines") == contents(sources / "whole")
 
     made: list[Path] = []
     make = shards._make

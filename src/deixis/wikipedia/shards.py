@@ -33,7 +33,7 @@ __all__ = ["build_windows"]
 
 log = logging.getLogger(__name__)
 
-PART_LINES = 1_000  # articles a part: what a kill can cost, and what one worker takes at a time
+PART_BYTES = 8_000_000  # of lines a part: what a kill can cost, and what one worker takes at a time
 OFFSETS = ("window_offsets", "mention_offsets")
 
 
@@ -92,7 +92,7 @@ def build_windows(
     manifest = _planned(sources, articles, descriptions)
     if (folder / MANIFEST).exists() and _finished(folder, manifest):
         return Manifest.load(folder / MANIFEST, "windows")
-    parts = folder.with_name(folder.name + ".parts") / manifest.digest[:16]
+    parts = folder.with_name(folder.name + ".parts") / f"{manifest.digest[:16]}-{PART_BYTES}"
     _forget_others(parts)
     work = (part for part in _parts(articles, descriptions, parts) if not part.path.exists())
     for complaints in progress(spread(_make, work, workers, _start, sources)):
@@ -151,12 +151,20 @@ def _parts(articles: Sequence[Path], descriptions: Sequence[Path], folder: Path)
     for described, paths in ((False, articles), (True, descriptions)):
         for path in paths:
             lines = ((f"{path}:{at}", line) for at, line in read_lines(path))
-            for batch in _batches(lines, PART_LINES * (20 if described else 1)):
+            for batch in _batches(lines):
                 yield _Part(folder / f"{next(number):06}.npz", described, batch)
 
 
-def _batches(items: Iterator[tuple[str, bytes]], size: int) -> Iterator[list[tuple[str, bytes]]]:
-    while batch := list(itertools.islice(items, size)):
+def _batches(lines: Iterable[tuple[str, bytes]]) -> Iterator[list[tuple[str, bytes]]]:
+    """Yield lines in parts of about the same work, short news or long articles."""
+    batch, size = [], 0
+    for place, line in lines:
+        batch.append((place, line))
+        size += len(line)
+        if size >= PART_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
         yield batch
 
 
