@@ -575,6 +575,8 @@ def test_words_are_taught_with_their_priors() -> None:
         ({"teacher_weight": 0.5}, False, "go together"),
         ({"teacher_weight": 0.5, "word_prior": 0.5}, True, "--unlinked"),
         ({"teacher_weight": 1.5}, True, "teacher_weight is 1.5"),
+        ({"decided": 0.9}, False, "decided is above 0 but there are no teachers"),
+        ({"rivals": 4}, False, "rivals is above 0 but there are no teachers"),
     ],
 )
 def test_teachers_without_what_they_need_are_refused(settings: dict[str, Any], taught: bool, said: str) -> None:

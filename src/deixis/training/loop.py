@@ -87,6 +87,9 @@ def train(
     processes = processes or Processes()
     if (recipe.teacher_weight > 0) != (teachers is not None):
         raise InputError("teachers and a teacher_weight above 0 go together; give both or neither")
+    for field in ("rivals", "decided", "word_prior"):
+        if teachers is None and getattr(recipe, field) > 0:
+            raise InputError(f"{field} is above 0 but there are no teachers to ask; give some, or set {field}=0")
     run = _Run(network, Plan.of(data, recipe), processes, teachers)
     first = 0 if saving is None else run.restore(saving)
     steps = ahead(run.plan.run(first, processes.rank, processes.size), pin=processes.device.type == "cuda")
