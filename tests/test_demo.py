@@ -25,7 +25,7 @@ def test_without_a_model_the_toy_world_is_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(checkpoints, "PACKAGED", tmp_path)
-    monkeypatch.setattr(demo, "toy", lambda: print("the island"))
-    demo.main()
+    monkeypatch.setattr(demo, "toy", lambda _: print("the island"))
+    demo.main([])
     shown = capsys.readouterr().out
     assert "comes without a model" in shown and "the island" in shown
