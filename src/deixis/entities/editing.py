@@ -135,7 +135,7 @@ def save_edited(model: ModelFolder, source: Path, target: Path, parents: Mapping
         **precision,
         candidates=None if model.store is None else model.store.folder,
         parents={"model": made.digest, **parents},
-        parameters={name: made.parameters[name] for name in ("linking",) if name in made.parameters},
+        parameters={"linking": made.parameters["linking"]} if "linking" in made.parameters else None,
     )
 
 

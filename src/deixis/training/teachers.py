@@ -111,6 +111,7 @@ def taught(network: Network, data: Pass, recipe: Recipe, teachers: Teachers) -> 
 def _learn(
     network: Network, states: Tensor, data: Pass, recipe: Recipe, teachers: Teachers, read: Sequence[Static]
 ) -> Outcome:
+    """Compare the states of the targets with their labels and with what the teachers say, who have read the batch."""
     assert data.candidates is not None and data.labelled is not None
     labels, candidates = (x.index_select(0, data.labelled) for x in (data.labels, data.candidates))
     picked = states.index_select(0, data.labelled)
