@@ -23,7 +23,8 @@ from tests.test_checkpoints import bert_folder, parts
 
 RECIPE = Path(__file__).parents[1] / "recipes" / "default"
 TABLES = tomllib.loads((RECIPE / "recipe.toml").read_text())
-TRAINED = ["stage1", "stage2", "stage3", "named1", "named2", "pupil1", "pupil2"]
+LABELLED = ["stage1", "stage2", "stage3", "named1", "named2", "paper1", "paper2", "paper3", "cached1", "cached2"]
+TRAINED = [*LABELLED, "pupil1", "pupil2", "pupil3", "pupil4"]
 STAGES = [*TRAINED, "finetune"]
 
 
@@ -60,7 +61,16 @@ def test_options_are_those_of_the_command(table: str, command: str) -> None:
         found = found[name]
     root: Any = typer.main.get_command(app)
     known = {name for option in root.commands[command].params for name in option.opts}
-    assert {f"--{name}" for name in found if name not in ("fields", "documents")} <= known
+    given = {f"--{name}" for name, value in found.items() if not isinstance(value, dict) and name != "documents"}
+    assert given <= known
+
+
+@pytest.mark.parametrize("kind", ["models", "teachers"])
+def test_means_and_lessons_are_of_what_the_recipe_makes_with_weights_of_one(kind: str) -> None:
+    mixed = [table[kind] for table in TABLES.values() if kind in table]
+    assert mixed
+    for parts_of in mixed:
+        assert set(parts_of) <= set(TABLES) and sum(parts_of.values()) == pytest.approx(1)
 
 
 TOY = """
@@ -116,19 +126,60 @@ start = 0.1
 models = { named-cut = 1 }
 [unlinked]
 unlinked = true
-[teachers]
-mean = 0.5
-named-mean = 0.5
 [pupil1]
 recipe = "small-stage2"
 fields = { steps = 2, batch = 4, compile = "off", teacher_weight = 0.9, word_prior = 0.5, candidates = 3 }
+teachers = { mean = 0.5, named-mean = 0.5 }
 [pupil2]
 recipe = "small-stage2"
 fields = { steps = 2, batch = 4, compile = "off", teacher_weight = 0.9, rivals = 2, candidates = 3 }
+teachers = { mean = 0.5, named-mean = 0.5 }
 [taught]
 start = 0.1
 trust = 0.7
 models = { pupil2 = 1 }
+[paper1]
+recipe = "small-stage1"
+words-see = "answers"
+entity-size = 8
+fields = { steps = 2, batch = 4, compile = "off" }
+[paper2]
+recipe = "small-stage2"
+fields = { steps = 2, batch = 4, compile = "off" }
+[paper3]
+recipe = "small-stage2"
+fields = { steps = 2, batch = 4, compile = "off" }
+[paper-mean]
+start = 0.1
+trust = 0.7
+models = { paper3 = 1 }
+[cached1]
+recipe = "small-stage1"
+words-see = "placeholders"
+answer-layers = 1
+entity-size = 8
+fields = { steps = 2, batch = 4, compile = "off" }
+[cached2]
+recipe = "small-stage2"
+fields = { steps = 2, batch = 4, compile = "off" }
+[cached-mean]
+start = 0.1
+trust = 0.7
+models = { cached2 = 1 }
+[cached-back]
+start = 0.1
+models = { cached2 = 1 }
+[pupil3]
+recipe = "small-stage2"
+fields = { steps = 2, batch = 4, compile = "off", teacher_weight = 0.9, rivals = 2, candidates = 3 }
+teachers = { taught = 0.4, paper-mean = 0.3, cached-mean = 0.3 }
+[pupil4]
+recipe = "small-stage2"
+fields = { steps = 2, batch = 4, compile = "off", teacher_weight = 0.9, rivals = 2, candidates = 3 }
+teachers = { taught = 0.4, paper-mean = 0.3, cached-mean = 0.3 }
+[taught-again]
+trust = 0.7
+models = { pupil3 = 0.5, pupil4 = 0.5 }
 [quantised]
 encoder = "int8"
 entities = 15

@@ -9,7 +9,10 @@ All parameters are in recipe.toml beside this file. What is made, in OUT:
     enwik8.jsonl.zst → redirects.tsv, include.txt → vocabulary.jsonl → store → windows → vectors.npy
     → stage1 → stage2 → cut → shortened, shortened-vectors.npy → stage3 → mean       one teacher
     → named → named1 → named2 → named-cut → named-mean                               the other
-    → unlinked → pupil1 → pupil2 → taught → fitted → quantised
+    → unlinked → pupil1 → pupil2 → taught                                            a teacher again
+    → unlinked-vectors.npy → paper1 → paper2 → paper3 → paper-mean                   in the paper's pattern
+    → cached1 → cached2 → cached-mean                                                in the one that ships
+    → cached-back → pupil3 → pupil4 → taught-again → fitted → quantised
     → model (calibrated, its card in README.md) ← reports/*.json
 
 Change a parameter, delete what was made with it, and run again: what deixis made refuses strangers.
@@ -23,6 +26,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +124,11 @@ class Recipe:
         yield Step(out / "pupil1", lambda: self.teach("pupil1", named))
         yield Step(out / "pupil2", lambda: self.teach("pupil2", out / "pupil1"))
         yield Step(out / "taught", lambda: self.make_mean("taught"))
+        yield from self.patterns(named / "vocabulary.jsonl")
+        yield Step(out / "cached-back", lambda: self.make_mean("cached-back"))
+        yield Step(out / "pupil3", lambda: self.teach("pupil3", out / "cached-back"))
+        yield Step(out / "pupil4", lambda: self.teach("pupil4", out / "pupil3"))
+        yield Step(out / "taught-again", lambda: self.make_mean("taught-again"))
         if "fitted" in tables:
             yield Step(out / "fitted", self.make_fitted)
         yield Step(out / "quantised", self.make_quantised)
@@ -132,6 +141,18 @@ class Recipe:
             yield Step(out / "tuned", self.finetune)
             path = out / "reports" / "finetuned" / "aida.json"
             yield Step(path, lambda: self.evaluate("aida", out / "tuned", path))
+
+    def patterns(self, vocabulary: Path) -> Iterator[Step]:
+        """Yield the steps of two teachers that differ in their attention pattern."""
+        out, vectors = self.out, self.out / "unlinked-vectors.npy"
+        yield Step(vectors, lambda: self.make_vectors(vocabulary, vectors))
+        for pattern, stages in (("paper", 3), ("cached", 2)):
+            names = [f"{pattern}{number}" for number in range(1, stages + 1)]
+            for name, start in zip(names, [None, *names[:-1]], strict=True):
+                made = partial(self.train, name, windows="unlinked", vectors=vectors)
+                given = (out / start,) if start else (self.bert, "--vocabulary", vocabulary)
+                yield Step(out / name, partial(made, *given))
+            yield Step(out / f"{pattern}-mean", partial(self.make_mean, f"{pattern}-mean"))
 
     def make_redirects(self) -> None:
         aliases, described = self.repeated("aliases", self.aliases), self.repeated("descriptions", self.described)
@@ -193,7 +214,7 @@ class Recipe:
 
     def teach(self, stage: str, start: Path) -> None:
         table = self.tables[stage]
-        given = [f"{self.out / name}={part}" for name, part in self.tables["teachers"].items()]
+        given = [f"{self.out / name}={part}" for name, part in table["teachers"].items()]
         teachers = [word for teacher in given for word in ("--teacher", teacher)]
         run("pretrain", start, self.out / "unlinked", self.out / stage, *teachers, *options(table), *fields(table))
 
@@ -204,19 +225,21 @@ class Recipe:
     def make_mean(self, name: str) -> None:
         table = self.tables[name]
         models = [f"{self.out / part}={weight}" for part, weight in table["models"].items()]
+        start = ["--start", f"{self.bert}={table['start']}"] if "start" in table else []
         trust = ["--trust", table["trust"]] if "trust" in table else []
-        self.run_training("average", self.out / name, *models, "--start", f"{self.bert}={table['start']}", *trust)
+        self.run_training("average", self.out / name, *models, *start, *trust)
 
     def make_fitted(self) -> None:
         own = options(self.tables["fitted"])
-        run("entities", "fit", self.out / "taught", self.out / "descriptions.tsv", "-o", self.out / "fitted", *own)
+        described = self.out / "descriptions.tsv"
+        run("entities", "fit", self.out / "taught-again", described, "-o", self.out / "fitted", *own)
 
     def make_quantised(self) -> None:
         store = ["--candidates", self.out / "store", "--cut", "--redirects", self.redirects]
         news = [*self.annotated, *self.pages][0]  # what the table is rounded for
         keep = ["--keep", self.out / "include.txt", "--articles", news]
         own = options(self.tables["quantised"])
-        source = self.out / ("fitted" if "fitted" in self.tables else "taught")
+        source = self.out / ("fitted" if "fitted" in self.tables else "taught-again")
         run("quantise", source, "-o", self.out / "quantised", *keep, *store, *own)
 
     def make_model(self) -> None:
