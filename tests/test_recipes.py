@@ -23,8 +23,22 @@ from tests.test_checkpoints import bert_folder, parts
 
 RECIPE = Path(__file__).parents[1] / "recipes" / "default"
 TABLES = tomllib.loads((RECIPE / "recipe.toml").read_text())
-LABELLED = ["stage1", "stage2", "stage3", "named1", "named2", "paper1", "paper2", "paper3", "cached1", "cached2"]
-TRAINED = [*LABELLED, "pupil1", "pupil2", "pupil3", "pupil4"]
+TRAINED = [
+    "stage1",
+    "stage2",
+    "stage3",
+    "named1",
+    "named2",
+    "pupil1",
+    "pupil2",
+    "paper1",
+    "paper2",
+    "paper3",
+    "cached1",
+    "cached2",
+    "pupil3",
+    "pupil4",
+]
 STAGES = [*TRAINED, "finetune"]
 
 
