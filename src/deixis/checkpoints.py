@@ -173,11 +173,21 @@ class ModelFolder:
 
     def with_rows(self, titles: Sequence[str], rows: Tensor, biases: Tensor) -> ModelFolder:
         """Return the model with more entities, their rows in the table's own precision."""
-        state = self.network.state_dict()
-        more = {BIAS: biases, **_table_state(EntityTable(rows), PRECISIONS[state[TABLE].dtype])}
+        state, more = self.network.state_dict(), self._as_table(rows, biases)
         counts = [*self.vocabulary.counts, *([0] * len(titles))]
         vocabulary = Vocabulary([*self.vocabulary.titles, *titles], counts)
         return self._with_rows(vocabulary, {name: torch.cat([state[name], more[name]]) for name in more})
+
+    def with_changed(self, titles: Sequence[str], rows: Tensor, biases: Tensor) -> ModelFolder:
+        """Return the model with other rows of some of its entities; those of the others stay to the bit."""
+        state, other = self.network.state_dict(), self._as_table(rows, biases)
+        at = torch.tensor([self._row(title) for title in titles], dtype=torch.int64)
+        return self._with_rows(self.vocabulary, {name: state[name].index_copy(0, at, other[name]) for name in other})
+
+    def _as_table(self, rows: Tensor, biases: Tensor) -> dict[str, Tensor]:
+        """Return rows and biases as the tensors of the table, in its own precision."""
+        precision = PRECISIONS[self.network.entity_embeddings.entity_embeddings.weight.dtype]
+        return {BIAS: biases, **_table_state(EntityTable(rows), precision)}
 
     def _with_rows(self, vocabulary: Vocabulary, table: Mapping[str, Tensor]) -> ModelFolder:
         """Return the model with other rows of B; all other weights are shared."""

@@ -72,6 +72,20 @@ def test_add_show_update_list_remove(able: Path, tmp_path: Path) -> None:
     assert "no entity beside those it was trained with" in done("list", tmp_path / "less")
 
 
+def test_describe_moves_rows_and_tells_so(able: Path, tmp_path: Path) -> None:
+    texts = tmp_path / "texts.tsv"
+    texts.write_text("Ada Marlow (rower)\ta rower who won the Silver Oar\nNobody at all\tunknown\n")
+    said = done("describe", able, texts, "-o", tmp_path / "better", "--links", 1000, "--part", 0.3)
+    assert "1 rows moved; " in said
+    told = json.loads((tmp_path / "better" / "manifest.json").read_text())["parameters"]
+    assert told["described"] == {"entities": 1, "links": 1000, "part": 0.3}
+    new = write(tmp_path / "new.jsonl", NEW)
+    done("add", tmp_path / "better", new, "-o", tmp_path / "more")  # and editing goes on telling it
+    assert json.loads((tmp_path / "more" / "manifest.json").read_text())["parameters"]["described"]
+    texts.write_text("Nobody at all\tunknown\n")
+    assert "describes no entity of " in refusal("describe", able, texts, "-o", tmp_path / "same")
+
+
 def test_a_linked_text_names_the_new_entity(able: Path, tmp_path: Path) -> None:
     done("add", able, write(tmp_path / "new.jsonl", NEW), "-o", tmp_path / "more")
     (tmp_path / "ids.tsv").write_text("Velm Cup (rowing)\tQ42\n")

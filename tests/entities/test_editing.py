@@ -15,7 +15,7 @@ from deixis.candidates.building import StoreBuilder
 from deixis.checkpoints import ModelFolder, Precision
 from deixis.describing import TAKEN_OFF, Describer, read_texts
 from deixis.documents import Candidate, Document, Identity, Mention
-from deixis.entities import add, alike, build_folder, fit, remove, save_edited
+from deixis.entities import add, alike, build_folder, describe, fit, remove, save_edited
 from deixis.errors import ArtefactError, InputError
 from deixis.inference import Disambiguator
 from deixis.knowledge import Entity
@@ -137,6 +137,40 @@ def test_examples_move_the_row_towards_their_mentions(model: ModelFolder) -> Non
     assert by_itself(sharp) == pytest.approx(by_itself(plain), abs=1e-3)  # only the sentences count, not the name
     for title in DESCRIPTIONS:
         assert torch.equal(row_of(sharp, title), row_of(plain, title))
+
+
+def test_rows_that_training_hardly_saw_are_moved_towards_their_descriptions(model: ModelFolder) -> None:
+    """Entity n has n + 1 links; what was added has none, and stays."""
+    bigger = add(model, [NEW])
+    texts = {**{title: f"{text} of the world" for title, text in DESCRIPTIONS.items()}, "Zed Cup": "a city", "No": "x"}
+    moved, number = describe(bigger, texts, links=4, part=0.25)
+    whole, _ = describe(bigger, texts, links=4, part=1)
+    assert number == 4
+    for title in ("Entity 0", "Entity 3"):
+        old, new = row_of(bigger, title), row_of(whole, title)
+        assert not torch.allclose(old, new)
+        assert torch.allclose(row_of(moved, title), 0.75 * old + 0.25 * new, atol=1e-5)
+    for title in ("Entity 4", "Zed Cup"):
+        assert torch.equal(row_of(moved, title), row_of(bigger, title))
+    assert moved.vocabulary.titles == bigger.vocabulary.titles
+    assert describe(bigger, {"No": "x"}) == (bigger, 0)
+    with pytest.raises(InputError, match="fit one with `deixis entities fit"):
+        describe(replace(model, describer=None), texts)
+
+
+def test_rows_that_are_not_moved_stay_to_the_bit(model: ModelFolder) -> None:
+    table = model.network.entity_embeddings
+    table.entity_embeddings = table.entity_embeddings.quantised("int8")
+    moved, _ = describe(model, {"Entity 1": "a rugby final of the world"})
+    before, after = (of.network.state_dict() for of in (model, moved))
+    names = [name for name in before if not torch.equal(before[name], after[name])]
+    assert names and all(
+        name.startswith(("entity_embeddings.entity_embeddings.", "entity_predictions.bias")) for name in names
+    )
+    at = model.vocabulary.row("Entity 1")
+    for name in names:
+        differs = (before[name] != after[name]).reshape(len(before[name]), -1).any(-1)
+        assert differs.nonzero().flatten().tolist() == [at]
 
 
 def test_a_removed_entity_is_gone_from_table_and_names(model: ModelFolder) -> None:

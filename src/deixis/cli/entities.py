@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,11 +19,12 @@ __all__ = ["entities"]
 entities = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
-    help="Which entities a model knows: add, update, remove, list, show; build a knowledge base of your own.",
+    help="Which entities a model knows: add, update, describe, remove, list, show; build a knowledge base of your own.",
 )
 
 Model = Annotated[Path, typer.Argument(help="The model folder; it stays as it is.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="The model folder to write.")]
+Descriptions = Annotated[list[Path], typer.Argument(metavar="DESCRIPTIONS...", help="Lines title<TAB>description.")]
 Records = Annotated[
     Path,
     typer.Argument(
@@ -134,7 +135,7 @@ def build(
 @entities.command()
 def fit(
     model: Model,
-    descriptions: Annotated[list[Path], typer.Argument(metavar="DESCRIPTIONS...", help="Lines title<TAB>description.")],
+    descriptions: Descriptions,
     output: Output,
     limit: Annotated[int, typer.Option(min=10, help="Entities that are fitted on, chosen by seed.")] = 20_000,
     device: Annotated[str, typer.Option(help="Where descriptions are read, e.g. cpu or cuda.")] = "cpu",
@@ -152,6 +153,39 @@ def fit(
     manifest = _save(fitted, model, output, descriptions)
     explained = fitted.describer.explained if fitted.describer is not None else 0.0
     _tell(manifest, output, f"{explained:.1%} of the variance of rows not fitted on is explained")
+
+
+@entities.command()
+def describe(
+    model: Model,
+    descriptions: Descriptions,
+    output: Output,
+    links: Annotated[
+        int, typer.Option(min=0, help="Rows of entities with at most so many links in training are moved.")
+    ] = 4,
+    part: Annotated[
+        float, typer.Option(min=0, max=1, help="How far: 0 leaves a row as training made it, 1 is the description's.")
+    ] = 0.5,
+) -> None:
+    """Move rows of entities that training hardly saw towards what their descriptions say; no training.
+
+    For descriptions that training did not have. Titles that the model does not know are passed over.
+
+    Example: `deixis entities describe model more.tsv -o better`
+    """
+    from deixis.entities import describe as describe_entities
+    from deixis.training.descriptions import read_descriptions
+
+    changed, moved = describe_entities(
+        _load(model), read_descriptions(descriptions), links=links, part=part, progress=_progress
+    )
+    if not moved:
+        raise InputError(
+            f"{descriptions[0]} describes no entity of {model} with {links} links or less; "
+            "titles are as in its vocabulary"
+        )
+    told = {"described": {"entities": moved, "links": links, "part": part}}
+    _tell(_save(changed, model, output, descriptions, told), output, f"{moved:,} rows moved")
 
 
 @entities.command("list")
@@ -224,11 +258,13 @@ def _load(folder: Path) -> ModelFolder:
     return ModelFolder.load(folder)
 
 
-def _save(changed: ModelFolder, source: Path, target: Path, inputs: list[Path]) -> Manifest:
+def _save(
+    changed: ModelFolder, source: Path, target: Path, inputs: list[Path], told: Mapping[str, Any] | None = None
+) -> Manifest:
     from deixis.entities import save_edited
     from deixis.wikipedia.counting import digests
 
-    return save_edited(changed, source, target, digests(entities=inputs))
+    return save_edited(changed, source, target, digests(entities=inputs), told)
 
 
 def _progress(batches: Sequence[list[int]]) -> Iterator[list[int]]:

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - the field's own name for it
@@ -22,7 +23,9 @@ from deixis.errors import InputError
 from deixis.knowledge import Entity
 from deixis.vocabulary import SPECIAL, Vocabulary
 
-__all__ = ["add", "alike", "build", "build_folder", "fit", "remove", "save_edited"]
+__all__ = ["add", "alike", "build", "build_folder", "describe", "fit", "remove", "save_edited"]
+
+KEPT = ("linking", "described")  # of what the manifest tells, what editing leaves as it is
 
 
 def fit(model: ModelFolder, descriptions: Mapping[str, str], limit: int, progress: Progress = iter) -> ModelFolder:
@@ -51,14 +54,11 @@ def add(
         model = remove(model, known)
     if not entities:
         return model
-    if model.describer is None:
-        raise InputError(
-            "the model has no map from descriptions to rows; fit one with `deixis entities fit MODEL DESCRIPTIONS.tsv`"
-        )
+    describer = _describer(model)
     model.network.eval()
     texts = [(entity.title, entity.description) for entity in entities]
     names = [entity.names[0].surface if entity.names else None for entity in entities]
-    rows, biases = model.describer.rows(model.network, model.tokenizer, texts, names, progress)
+    rows, biases = describer.rows(model.network, model.tokenizer, texts, names, progress)
     examples = [(place, document) for place, entity in enumerate(entities) for document in entity.examples]
     if examples:
         owners, documents = zip(*examples, strict=True)
@@ -71,6 +71,32 @@ def add(
         store=_extended(model.store, own, ()),
         known=tuple(entity.to_json() for entity in own.values()),
     )
+
+
+def describe(
+    model: ModelFolder, descriptions: Mapping[str, str], *, links: int = 4, part: float = 0.5, progress: Progress = iter
+) -> tuple[ModelFolder, int]:
+    """Return the model with rows of entities that training hardly saw moved towards their descriptions, and how many.
+
+    Those with at most so many links are moved, by this part of the way: what training knows of them, as rivals at
+    least, and what the text says are worth more together than either. Entities that were added stay as they are.
+    """
+    describer = _describer(model)
+    model.network.eval()
+    own = {Entity.from_json(line).title for line in model.known}
+    titles = [
+        title
+        for title, count in _counted(model.vocabulary)[len(SPECIAL) :]
+        if count <= links and title in descriptions and title not in own
+    ]
+    if not titles:
+        return model, 0
+    texts = [(title, descriptions[title]) for title in titles]
+    rows, biases = describer.rows(model.network, model.tokenizer, texts, progress=progress)
+    with torch.no_grad():
+        were = model.network.candidate_rows(torch.tensor([model.vocabulary.row(title) for title in titles]))
+        rows, biases = (torch.lerp(old, new, part) for old, new in zip(were, (rows, biases), strict=True))
+    return model.with_changed(titles, rows, biases), len(titles)
 
 
 def remove(model: ModelFolder, titles: Collection[str]) -> ModelFolder:
@@ -126,8 +152,14 @@ def alike(model: ModelFolder, title: str, number: int) -> list[tuple[str, float]
     return [(model.vocabulary.titles[at + len(SPECIAL)], cosine) for at, cosine in pairs if at + len(SPECIAL) != row]
 
 
-def save_edited(model: ModelFolder, source: Path, target: Path, parents: Mapping[str, str]) -> Manifest:
-    """Write a model that was made from a folder, in that folder's precision; its manifest names what it came from."""
+def save_edited(
+    model: ModelFolder,
+    source: Path,
+    target: Path,
+    parents: Mapping[str, str],
+    parameters: Mapping[str, Any] | None = None,
+) -> Manifest:
+    """Write a model that was made from a folder, in that folder's precision; its manifest tells from what, and how."""
     made = Manifest.load(source / MANIFEST, "model")
     precision: Mapping[str, Precision] = {name: made.parameters[name] for name in ("table", "encoder")}
     return model.save(
@@ -135,8 +167,16 @@ def save_edited(model: ModelFolder, source: Path, target: Path, parents: Mapping
         **precision,
         candidates=None if model.store is None else model.store.folder,
         parents={"model": made.digest, **parents},
-        parameters={"linking": made.parameters["linking"]} if "linking" in made.parameters else None,
+        parameters={**{name: made.parameters[name] for name in KEPT if name in made.parameters}, **(parameters or {})},
     )
+
+
+def _describer(model: ModelFolder) -> Describer:
+    if model.describer is None:
+        raise InputError(
+            "the model has no map from descriptions to rows; fit one with `deixis entities fit MODEL DESCRIPTIONS.tsv`"
+        )
+    return model.describer
 
 
 def _extended(store: CandidateStore | None, own: Mapping[str, Entity], gone: Collection[str]) -> CandidateStore | None:
