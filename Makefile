@@ -30,8 +30,9 @@ demo: $(BASE)  ## link a news-like text with the packaged model and watch the or
 demo-toy: $(BASE)  ## train the toy world and watch a text being resolved step by step
 	$(BIN)/python -m deixis.toy
 
-model: $(SETUP)  ## make the default model: OUT=… W=… ENWIK8=… BERT=… B=… (recipes/default)
-	$(BIN)/python recipes/default/make.py $(OUT) --wikipedia $(W) --enwik8 $(ENWIK8) --bert $(BERT) --benchmarks $(B)
+model: $(SETUP)  ## make the default model: OUT=… W=… ENWIK8=… BERT=… B=… I=… (recipes/default)
+	$(BIN)/python recipes/default/make.py $(OUT) --wikipedia $(W) --enwik8 $(ENWIK8) --bert $(BERT) --benchmarks $(B) \
+	  $(if $(I),--introductions $(I))
 
 test: $(SETUP)  ## run the test suite
 	$(BIN)/python -m pytest

@@ -19,26 +19,12 @@ from deixis.documents import Document, Mention
 from deixis.errors import ArtefactError
 from deixis.toy import DUMP
 from deixis.training import PRESETS
+from deixis.wikipedia.articles import read_articles
 from tests.test_checkpoints import bert_folder, parts
 
 RECIPE = Path(__file__).parents[1] / "recipes" / "default"
 TABLES = tomllib.loads((RECIPE / "recipe.toml").read_text())
-TRAINED = [
-    "stage1",
-    "stage2",
-    "stage3",
-    "named1",
-    "named2",
-    "pupil1",
-    "pupil2",
-    "paper1",
-    "paper2",
-    "paper3",
-    "cached1",
-    "cached2",
-    "pupil3",
-    "pupil4",
-]
+TRAINED = ["stage1", "stage2", "stage3", "named1", "named2", "pupil1", "pupil2"]
 STAGES = [*TRAINED, "finetune"]
 
 
@@ -64,6 +50,7 @@ def test_fields_change_their_preset(stage: str) -> None:
         *((name, "quantise") for name in ("cut", "named-cut")),
         *((name, "windows") for name in ("shortened", "named", "unlinked")),
         ("quantised", "quantise"),
+        ("described", "entities describe"),
         ("model", "calibrate"),
         ("finetune", "finetune"),
         *((f"reports.{name}", "evaluate") for name in TABLES["reports"]),
@@ -73,8 +60,10 @@ def test_options_are_those_of_the_command(table: str, command: str) -> None:
     found: Any = TABLES
     for name in table.split("."):
         found = found[name]
-    root: Any = typer.main.get_command(app)
-    known = {name for option in root.commands[command].params for name in option.opts}
+    named: Any = typer.main.get_command(app)
+    for word in command.split():
+        named = named.commands[word]
+    known = {name for option in named.params for name in option.opts}
     given = {f"--{name}" for name, value in found.items() if not isinstance(value, dict) and name != "documents"}
     assert given <= known
 
@@ -152,51 +141,12 @@ teachers = { mean = 0.5, named-mean = 0.5 }
 start = 0.1
 trust = 0.7
 models = { pupil2 = 1 }
-[paper1]
-recipe = "small-stage1"
-words-see = "answers"
-entity-size = 8
-fields = { steps = 2, batch = 4, compile = "off" }
-[paper2]
-recipe = "small-stage2"
-fields = { steps = 2, batch = 4, compile = "off" }
-[paper3]
-recipe = "small-stage2"
-fields = { steps = 2, batch = 4, compile = "off" }
-[paper-mean]
-start = 0.1
-trust = 0.7
-models = { paper3 = 1 }
-[cached1]
-recipe = "small-stage1"
-words-see = "placeholders"
-answer-layers = 1
-entity-size = 8
-fields = { steps = 2, batch = 4, compile = "off" }
-[cached2]
-recipe = "small-stage2"
-fields = { steps = 2, batch = 4, compile = "off" }
-[cached-mean]
-start = 0.1
-trust = 0.7
-models = { cached2 = 1 }
-[cached-back]
-start = 0.1
-models = { cached2 = 1 }
-[pupil3]
-recipe = "small-stage2"
-fields = { steps = 2, batch = 4, compile = "off", teacher_weight = 0.9, rivals = 2, candidates = 3 }
-teachers = { taught = 0.4, paper-mean = 0.3, cached-mean = 0.3 }
-[pupil4]
-recipe = "small-stage2"
-fields = { steps = 2, batch = 4, compile = "off", teacher_weight = 0.9, rivals = 2, candidates = 3 }
-teachers = { taught = 0.4, paper-mean = 0.3, cached-mean = 0.3 }
-[taught-again]
-trust = 0.7
-models = { pupil3 = 0.5, pupil4 = 0.5 }
+[fitted]
 [quantised]
 encoder = "int8"
 entities = 15
+[described]
+links = 1000
 [model]
 set = "DOCUMENTS"
 [reports.velm]
@@ -206,26 +156,53 @@ order = "confidence"
 """
 
 
+MARLOW = "Ada Marlow (rower)"
+
+
+def checkout(folder: Path) -> Path:
+    """Write what `introductions.py` reads: a text that is cut, one that says nothing, and one of who is described."""
+    cut = f"{MARLOW}\n\nA rower of the island {'x' * 150}"[:150]
+    items = [
+        [cut, "Silver Oar\n\nA cup."],
+        ["R&amp;D\n\nIt is not on\nthe island.\n\nMore.", "Velm\n\nAn island in the sea."],
+    ]
+    made = folder / "RUN_FILES" / "4_13_2023" / "rel_blink" / "evaluation_new_one_step"
+    made.mkdir(parents=True)
+    for name in ("msnbc", "aquaint", "ace2004"):
+        entities = {"entity_candidates_descriptions": items}
+        (made / f"{name}.json").write_bytes(orjson.dumps({"1": {"entities": entities}}))
+    return folder
+
+
 def test_a_toy_world_goes_all_the_way_and_is_not_made_twice(
     tmp_path: Path, modules: tuple[Any, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     make, card = modules
     document = Document("Marlow rowed.", (Mention(0, 6, "Ada Marlow (rower)"),), "d")
     (tmp_path / "velm.jsonl").write_bytes(document.to_json() + b"\n")
-    (tmp_path / "descriptions.tsv").write_text("Ada Marlow (rower)\tA rower of the island.\n")
     (tmp_path / "recipe.toml").write_text(TOY.replace("DOCUMENTS", str(tmp_path / "velm.jsonl")))
     bert, out = bert_folder(tmp_path / "bert"), tmp_path / "out"
     given = ["--wikipedia", tmp_path, "--enwik8", DUMP, "--bert", bert, "--benchmarks", tmp_path]
+    given += ["--introductions", checkout(tmp_path / "checkout")]
     arguments = [str(word) for word in (out, *given, "--recipe", tmp_path / "recipe.toml")]
+    assert make.main([*arguments, "--until", "enwik8"]) == 0
+    pages = [page for page in read_articles(out / "enwik8.jsonl.zst") if page.text and page.title != MARLOW]
+    lines = [f"{page.title}\t{page.text[:100]}".replace("\n", " ") for page in pages]
+    (tmp_path / "descriptions.tsv").write_text("\n".join(lines) + "\n")
     assert make.main([*arguments, "--until", "windows"]) == 0
     assert (out / "windows").is_dir() and not (out / "stage1").exists()
     assert make.main(arguments) == 0
     model = ModelFolder.load(out / "model")
     assert len(model.vocabulary.entities) == 15 and model.store is not None
     assert len(CandidateStore.open(out / "store")) > len(model.store)
+    assert (
+        out / "introductions.tsv"
+    ).read_text() == f"{MARLOW}\tA rower of the island\nR&D\tIt is not on the island.\n"
+    told = orjson.loads((out / "model" / "manifest.json").read_bytes())["parameters"]["described"]
+    assert told == {"entities": 1, "links": 1000, "part": 0.5}
     report = orjson.loads((out / "reports" / "velm.json").read_bytes())
-    told = (out / "model" / "README.md").read_text()
-    assert f"`{report['model']}`" in told and "| confidence |" in told
+    card_told = (out / "model" / "README.md").read_text()
+    assert f"`{report['model']}`" in card_told and "| confidence |" in card_told
     capsys.readouterr()
     assert make.main(arguments) == 0  # everything is there
     assert all(line.endswith("is there") for line in capsys.readouterr().err.splitlines())

@@ -1,6 +1,7 @@
 """The default model, from corpora to a finished folder: each step a command of deixis, skipped where its artefact is.
 
-    python recipes/default/make.py OUT --wikipedia FOLDER --enwik8 FILE --bert FOLDER --benchmarks FOLDER
+    python recipes/default/make.py OUT --wikipedia FOLDER --enwik8 FILE --bert FOLDER --benchmarks FOLDER \\
+        --introductions FOLDER
     python recipes/default/make.py OUT … --until windows       # stop there; the next run goes on
     python recipes/default/make.py OUT … --finetuned           # and the variant fine-tuned on AIDA, with its report
 
@@ -9,10 +10,8 @@ All parameters are in recipe.toml beside this file. What is made, in OUT:
     enwik8.jsonl.zst → redirects.tsv, include.txt → vocabulary.jsonl → store → windows → vectors.npy
     → stage1 → stage2 → cut → shortened, shortened-vectors.npy → stage3 → mean       one teacher
     → named → named1 → named2 → named-cut → named-mean                               the other
-    → unlinked → pupil1 → pupil2 → taught                                            a teacher again
-    → unlinked-vectors.npy → paper1 → paper2 → paper3 → paper-mean                   in the paper's pattern
-    → cached1 → cached2 → cached-mean                                                in the one that ships
-    → cached-back → pupil3 → pupil4 → taught-again → fitted → quantised
+    → unlinked → pupil1 → pupil2 → taught → fitted → quantised
+    → introductions.tsv → described                                                  with --introductions
     → model (calibrated, its card in README.md) ← reports/*.json
 
 Change a parameter, delete what was made with it, and run again: what deixis made refuses strangers.
@@ -26,12 +25,12 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import orjson
 from card import write_card
+from introductions import read_introductions
 
 from deixis.artefacts import open_text, write_aside
 from deixis.cli import app
@@ -39,6 +38,7 @@ from deixis.datasets import open_dataset
 from deixis.documents import normalise_title
 from deixis.errors import DeixisError
 from deixis.training.__main__ import main as training
+from deixis.training.descriptions import read_descriptions
 from deixis.vocabulary import Vocabulary
 
 HERE = Path(__file__).parent
@@ -92,6 +92,7 @@ class Recipe:
         self.pages = [self.out / "enwik8.jsonl.zst", *inputs["pages"]]
         self.annotated, self.described = inputs["annotated"], inputs["descriptions"]
         self.aliases, self.moved = inputs["aliases"], inputs["redirects"]
+        self.introductions = given.introductions
         self.redirects = self.out / "redirects.tsv"
 
     def steps(self, finetuned: bool) -> Iterator[Step]:
@@ -124,14 +125,11 @@ class Recipe:
         yield Step(out / "pupil1", lambda: self.teach("pupil1", named))
         yield Step(out / "pupil2", lambda: self.teach("pupil2", out / "pupil1"))
         yield Step(out / "taught", lambda: self.make_mean("taught"))
-        yield from self.patterns(named / "vocabulary.jsonl")
-        yield Step(out / "cached-back", lambda: self.make_mean("cached-back"))
-        yield Step(out / "pupil3", lambda: self.teach("pupil3", out / "cached-back"))
-        yield Step(out / "pupil4", lambda: self.teach("pupil4", out / "pupil3"))
-        yield Step(out / "taught-again", lambda: self.make_mean("taught-again"))
-        if "fitted" in tables:
-            yield Step(out / "fitted", self.make_fitted)
+        yield Step(out / "fitted", self.make_fitted)
         yield Step(out / "quantised", self.make_quantised)
+        if self.introductions is not None:
+            yield Step(out / "introductions.tsv", self.make_introductions)
+            yield Step(out / "described", self.make_described)
         yield Step(out / "model", self.make_model)
         for name in tables["reports"]:
             path = out / "reports" / f"{name}.json"
@@ -141,18 +139,6 @@ class Recipe:
             yield Step(out / "tuned", self.finetune)
             path = out / "reports" / "finetuned" / "aida.json"
             yield Step(path, lambda: self.evaluate("aida", out / "tuned", path))
-
-    def patterns(self, vocabulary: Path) -> Iterator[Step]:
-        """Yield the steps of two teachers that differ in their attention pattern."""
-        out, vectors = self.out, self.out / "unlinked-vectors.npy"
-        yield Step(vectors, lambda: self.make_vectors(vocabulary, vectors))
-        for pattern, stages in (("paper", 3), ("cached", 2)):
-            names = [f"{pattern}{number}" for number in range(1, stages + 1)]
-            for name, start in zip(names, [None, *names[:-1]], strict=True):
-                made = partial(self.train, name, windows="unlinked", vectors=vectors)
-                given = (out / start,) if start else (self.bert, "--vocabulary", vocabulary)
-                yield Step(out / name, partial(made, *given))
-            yield Step(out / f"{pattern}-mean", partial(self.make_mean, f"{pattern}-mean"))
 
     def make_redirects(self) -> None:
         aliases, described = self.repeated("aliases", self.aliases), self.repeated("descriptions", self.described)
@@ -232,19 +218,39 @@ class Recipe:
     def make_fitted(self) -> None:
         own = options(self.tables["fitted"])
         described = self.out / "descriptions.tsv"
-        run("entities", "fit", self.out / "taught-again", described, "-o", self.out / "fitted", *own)
+        run("entities", "fit", self.out / "taught", described, "-o", self.out / "fitted", *own)
 
     def make_quantised(self) -> None:
         store = ["--candidates", self.out / "store", "--cut", "--redirects", self.redirects]
         news = [*self.annotated, *self.pages][0]  # what the table is rounded for
         keep = ["--keep", self.out / "include.txt", "--articles", news]
         own = options(self.tables["quantised"])
-        source = self.out / ("fitted" if "fitted" in self.tables else "taught-again")
-        run("quantise", source, "-o", self.out / "quantised", *keep, *store, *own)
+        run("quantise", self.out / "fitted", "-o", self.out / "quantised", *keep, *store, *own)
+
+    def make_introductions(self) -> None:
+        """Keep the introductions of entities that have no other description."""
+        assert self.introductions is not None
+        described = read_descriptions([self.out / "descriptions.tsv"])
+        found = read_introductions(self.introductions)
+        with write_aside(self.out / "introductions.tsv") as file:
+            file.writelines(f"{title}\t{text}\n".encode() for title, text in found.items() if title not in described)
+
+    def make_described(self) -> None:
+        own = options(self.tables["described"])
+        run(
+            "entities",
+            "describe",
+            self.out / "quantised",
+            self.out / "introductions.tsv",
+            "-o",
+            self.out / "described",
+            *own,
+        )
 
     def make_model(self) -> None:
         given = ["--data", self.benchmarks, "--redirects", self.redirects, *options(self.tables["model"])]
-        run("calibrate", self.out / "quantised", "-o", self.out / "model", *given)
+        source = self.out / ("quantised" if self.introductions is None else "described")
+        run("calibrate", source, "-o", self.out / "model", *given)
 
     @staticmethod
     def run_training(*words: object) -> None:
@@ -286,6 +292,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--enwik8", type=Path, required=True, help="a dump, e.g. enwik8")
     parser.add_argument("--bert", type=Path, required=True, help="the encoder to start from, a Hugging Face folder")
     parser.add_argument("--benchmarks", type=Path, required=True, help="the folder with the unpacked benchmarks")
+    parser.add_argument("--introductions", type=Path, help="a checkout of yifding/In_Context_EL (introductions.py)")
     parser.add_argument("--recipe", type=Path, default=HERE / "recipe.toml", help="recipe.toml beside this file")
     parser.add_argument("--until", help="the last artefact to make, e.g. windows")
     parser.add_argument("--finetuned", action="store_true", help="also fine-tune on AIDA, and report that")
