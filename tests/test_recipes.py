@@ -16,7 +16,7 @@ from deixis.candidates import CandidateStore
 from deixis.checkpoints import ModelFolder
 from deixis.cli import app
 from deixis.documents import Document, Mention
-from deixis.errors import ArtefactError
+from deixis.errors import ArtefactError, InputError
 from deixis.toy import DUMP
 from deixis.training import PRESETS
 from deixis.wikipedia.articles import read_articles
@@ -209,6 +209,17 @@ def test_a_toy_world_goes_all_the_way_and_is_not_made_twice(
     parts().save(out / "other")
     with pytest.raises(ArtefactError, match="evaluate this folder"):
         card.render(out / "other", [report])
+
+
+def test_another_folder_than_a_checkout_is_refused(tmp_path: Path, modules: tuple[Any, Any]) -> None:
+    read = modules[0].read_introductions
+    with pytest.raises(InputError, match=r"msnbc.json cannot be read; expected a file of a checkout"):
+        read(tmp_path)
+    folder = checkout(tmp_path / "checkout")
+    assert read(folder)[MARLOW] == "A rower of the island"
+    next(folder.rglob("aquaint.json")).write_text('{"1": {}}')
+    with pytest.raises(InputError, match=r"aquaint.json cannot be read"):
+        read(folder)
 
 
 def test_the_card_of_the_packaged_model_is_what_its_reports_say(modules: tuple[Any, Any]) -> None:

@@ -40,10 +40,11 @@ def _pairs(path: Path) -> Iterator[tuple[str, str]]:
     """Yield titles and texts; an item is a title, an empty line and a text, which ends amid a word where it is cut."""
     try:
         documents = orjson.loads(path.read_bytes())
-    except OSError:
-        raise InputError(f"{path} cannot be read; expected a checkout of yifding/In_Context_EL") from None
-    for document in documents.values():
-        for items in document["entities"]["entity_candidates_descriptions"]:
+        lists = [document["entities"]["entity_candidates_descriptions"] for document in documents.values()]
+    except (OSError, ValueError, KeyError):
+        raise InputError(f"{path} cannot be read; expected a file of a checkout of yifding/In_Context_EL") from None
+    for mentions in lists:
+        for items in mentions:
             for item in items:
                 title, _, text = item.partition("\n\n")
                 whole = text if len(item) < LENGTH else text.rpartition(" ")[0]

@@ -236,16 +236,9 @@ class Recipe:
             file.writelines(f"{title}\t{text}\n".encode() for title, text in found.items() if title not in described)
 
     def make_described(self) -> None:
+        texts, described = self.out / "introductions.tsv", self.out / "described"
         own = options(self.tables["described"])
-        run(
-            "entities",
-            "describe",
-            self.out / "quantised",
-            self.out / "introductions.tsv",
-            "-o",
-            self.out / "described",
-            *own,
-        )
+        run("entities", "describe", self.out / "quantised", texts, "-o", described, *own)
 
     def make_model(self) -> None:
         given = ["--data", self.benchmarks, "--redirects", self.redirects, *options(self.tables["model"])]
