@@ -3,8 +3,9 @@
     git clone https://github.com/yifding/In_Context_EL        # MIT; the texts are Wikipedia's, CC BY-SA
     python recipes/default/make.py … --introductions In_Context_EL
 
-It keeps, for each mention of MSNBC, AQUAINT and ACE2004, up to ten candidates with the first 150 characters of their
-articles. Those texts alone are read, of right and wrong candidates alike: no gold, no text of a benchmark, no answer.
+It keeps, for each mention of MSNBC, AQUAINT and ACE2004, up to ten candidates and how their articles begin: 150
+characters with the title. Those texts alone are read, of right and wrong candidates alike: no gold, no text of a
+benchmark, no answer.
 """
 
 from __future__ import annotations

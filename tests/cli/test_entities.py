@@ -79,6 +79,9 @@ def test_describe_moves_rows_and_tells_so(able: Path, tmp_path: Path) -> None:
     assert "1 rows moved; " in said
     told = json.loads((tmp_path / "better" / "manifest.json").read_text())["parameters"]
     assert told["described"] == {"entities": 1, "links": 1000, "part": 0.3}
+    again = run("describe", tmp_path / "better", texts, "-o", tmp_path / "further", "--links", 1000)
+    assert "1 rows of " in again.stderr and "were moved before; those described again move further" in again.stderr
+    assert "moved before" not in said
     new = write(tmp_path / "new.jsonl", NEW)
     done("add", tmp_path / "better", new, "-o", tmp_path / "more")  # and editing goes on telling it
     assert json.loads((tmp_path / "more" / "manifest.json").read_text())["parameters"]["described"]

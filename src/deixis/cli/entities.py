@@ -169,13 +169,18 @@ def describe(
 ) -> None:
     """Move rows of entities that training hardly saw towards what their descriptions say; no training.
 
-    For descriptions that training did not have. Titles that the model does not know are passed over.
+    For descriptions that training did not have. Titles that the model does not know are passed over. What is described
+    once more moves further, so begin with a model that was not given these descriptions yet.
 
     Example: `deixis entities describe model more.tsv -o better`
     """
+    from deixis.artefacts import MANIFEST, Manifest
     from deixis.entities import describe as describe_entities
     from deixis.training.descriptions import read_descriptions
 
+    if before := Manifest.load(model / MANIFEST, "model").parameters.get("described"):
+        said = f"{before['entities']:,} rows of {model} were moved before; those described again move further"
+        typer.echo(said, err=True)
     changed, moved = describe_entities(
         _load(model), read_descriptions(descriptions), links=links, part=part, progress=_progress
     )
