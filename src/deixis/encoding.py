@@ -196,7 +196,7 @@ def _overlapping(tokenizer: Tokenizer, encoding: Encoding, order: Ints) -> Itera
         most = MAX_MENTIONS if len(inside) <= MAX_MENTIONS else MAX_MENTIONS // 2
         for part in range(0, len(counting), most):
             chosen = counting[part : part + most]
-            taken = _nearest(inside, int(np.searchsorted(inside, chosen[len(chosen) // 2])))
+            taken = _nearest(inside, np.searchsorted(inside, chosen))
             places = np.searchsorted(taken, chosen)
             yield tokenizer.window(encoding, first, first + MAX_PIECES, order[taken], places)
     # A mention so long that it is cut by the border of the window nearest to it.
@@ -210,10 +210,16 @@ def _inside(starts: Ints, ends: Ints, start: int, end: int) -> Ints:
     return inside
 
 
-def _nearest(inside: Ints, at: int) -> Ints:
-    """Keep as many as a window takes of the mentions inside it, those around one place."""
-    first = max(0, min(at - MAX_MENTIONS // 2, len(inside) - MAX_MENTIONS))
-    return inside[first : first + MAX_MENTIONS]
+def _nearest(inside: Ints, wanted: Ints) -> Ints:
+    """Keep as many as a window takes of the mentions inside it: those at the wanted places, and what is near them.
+
+    Wanted ones need not lie side by side: mentions that overlap them may be at home in another window.
+    """
+    if len(inside) <= MAX_MENTIONS:
+        return inside
+    distance = np.abs(np.arange(len(inside)) - wanted[len(wanted) // 2])
+    distance[wanted] = -1
+    return inside[np.sort(np.argsort(distance, kind="stable")[:MAX_MENTIONS])]
 
 
 def _centred(tokenizer: Tokenizer, encoding: Encoding, order: Ints, places: Ints) -> Iterator[Window]:
@@ -228,7 +234,7 @@ def _centred(tokenizer: Tokenizer, encoding: Encoding, order: Ints, places: Ints
         right = min(length - end, free - left)
         left = min(start, free - right)
         inside = _inside(starts, ends, start - left, end + right)
-        taken = _nearest(inside, int(np.searchsorted(inside, place)))
+        taken = _nearest(inside, np.searchsorted(inside, [place]))
         alike.setdefault((start - left, end + right, int(taken[0]), int(taken[-1])), []).append(place)
     for (start, end, first, last), centred in alike.items():
         inside = _inside(starts, ends, start, end)
