@@ -25,7 +25,7 @@ $(SETUP): $(BASE)
 	touch $@
 
 demo: $(BASE)  ## link a news-like text with the packaged model and watch the order of decisions
-	$(BIN)/python -m deixis.demo
+	$(BIN)/python -m deixis.cli.demo
 
 demo-toy: $(BASE)  ## train the toy world and watch a text being resolved step by step
 	$(BIN)/python -m deixis.toy

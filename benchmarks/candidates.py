@@ -22,10 +22,10 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from deixis.candidates import CandidateStore
-from deixis.candidates.surfaces import is_initials, key, variants
 from deixis.datasets import read_set
 from deixis.documents import Document
+from deixis.knowledge.names import CandidateStore
+from deixis.knowledge.surfaces import is_initials, key, variants
 from deixis.wikipedia.redirects import read_redirects
 
 SETS = ("aida-a", "aida-b", "msnbc", "aquaint", "ace2004", "cweb", "wiki")

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from deixis.candidates import CandidateStore
 from deixis.datasets import open_dataset, read_redirects
 from deixis.datasets.dataset import Dataset
-from deixis.detection import THRESHOLD, Detector, NameDetector
 from deixis.documents import Document, Resolutions
 from deixis.evaluation import most_frequent
-from deixis.evaluation.linking import link_set, linking_table
+from deixis.evaluation.end_to_end import link_set, linking_table
+from deixis.knowledge.detection import THRESHOLD, Detector, NameDetector
+from deixis.knowledge.names import CandidateStore
 from deixis.rendering import Table
 
 THRESHOLDS = (0.05, 0.08, THRESHOLD, 0.15, 0.2, 0.3)

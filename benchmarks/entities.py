@@ -39,25 +39,26 @@ import torch
 from numpy.typing import NDArray
 
 from deixis.artefacts import MANIFEST, Manifest, digest_file, folder_aside
-from deixis.candidates import CandidateStore
-from deixis.checkpoints import ModelFolder, network_from_bert
+from deixis.corpus.counting import gather_redirects, read_titles
+from deixis.corpus.packing import PackingConfig, split_of
+from deixis.corpus.windows import SPLITS, Split, WindowSet
 from deixis.datasets import open_dataset, read_redirects
 from deixis.datasets.jsonl import stream_documents
 from deixis.documents import Candidate, Document, Mention
-from deixis.encoding import Tokenizer
-from deixis.entities import add, build_folder, remove, save_edited
-from deixis.entities.sharpening import read_mentions
+from deixis.folder.edit import add, build_folder, remove, save_edited
+from deixis.folder.model_folder import ModelFolder, network_from_bert
+from deixis.folder.sharpen import read_mentions
 from deixis.inference import Disambiguator
-from deixis.knowledge import Entity, read_entities
-from deixis.model import EntityTable
+from deixis.knowledge.entities import Entity, read_entities
+from deixis.knowledge.names import CandidateStore
+from deixis.knowledge.vocabulary import Vocabulary
+from deixis.network.encoding import Tokenizer
+from deixis.network.model import EntityTable
+from deixis.network.special import PAD, SPECIAL, UNK
 from deixis.training import Recipe, TrainingData
 from deixis.training.descriptions import load_vectors, read_descriptions, save_vectors
 from deixis.training.steps import Plan
-from deixis.vocabulary import PAD, SPECIAL, UNK, Vocabulary
 from deixis.wikipedia.articles import Article, read_articles
-from deixis.wikipedia.counting import gather_redirects, read_titles
-from deixis.wikipedia.packing import PackingConfig, split_of
-from deixis.wikipedia.windows import SPLITS, Split, WindowSet
 
 EXAMPLES = 5  # sentences an entity
 DOCUMENTS = ("mentions.jsonl", "others.jsonl")  # that are read

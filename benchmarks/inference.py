@@ -57,14 +57,15 @@ for module in ("marisa_trie", "orjson", "zstandard"):
     if find_spec(module) is None:
         sys.modules[module] = json if module == "orjson" else ModuleType(module)
 
-from deixis.arithmetic import Arithmetic
-from deixis.batching import make_batch
-from deixis.checkpoints import ModelFolder
 from deixis.documents import Candidate, Document, Mention, Resolution, Resolutions
-from deixis.encoding import Tokenizer, Window, windows_of
+from deixis.folder.model_folder import ModelFolder
 from deixis.inference import Disambiguator, Settings
-from deixis.model import Network
-from deixis.vocabulary import MASK, SPECIAL, Vocabulary
+from deixis.knowledge.vocabulary import Vocabulary
+from deixis.network.batching import make_batch
+from deixis.network.encoding import Tokenizer, Window, windows_of
+from deixis.network.model import Network
+from deixis.network.precision import Arithmetic
+from deixis.network.special import MASK, SPECIAL
 
 WORDS = ("the", "team", "played", "in", "a", "city", "with", "players", "and", "won", "game", "after", "war", "river")
 MENTIONS, PIECES = (5, 10, 20, 50, 100), (64, 128, 256, 512)

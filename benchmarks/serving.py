@@ -31,13 +31,13 @@ from statistics import median, quantiles
 import httpx
 import torch
 
-from deixis.checkpoints import ModelFolder, network_from_bert
 from deixis.datasets import open_dataset
 from deixis.documents import Candidate, Document, Mention
-from deixis.encoding import Tokenizer
+from deixis.folder.model_folder import ModelFolder, network_from_bert
 from deixis.inference import Disambiguator
-from deixis.serving.calls import Limits
-from deixis.vocabulary import Vocabulary
+from deixis.knowledge.vocabulary import Vocabulary
+from deixis.network.encoding import Tokenizer
+from deixis.serving.requests import Limits
 
 PATIENCE = 1.0  # seconds a refused client waits, less than Retry-After asks for, so that the overload lasts
 WORDS = ("the", "team", "played", "in", "a", "city", "with", "players", "and", "won", "game", "after", "war", "river")

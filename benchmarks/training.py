@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from deixis.model import Config, Network, WordsSee
+from deixis.network.model import Config, Network, WordsSee
 from deixis.training import Processes, Recipe, TrainingData, train
 from deixis.training.objectives import outcome
 from deixis.training.steps import Pass, Plan

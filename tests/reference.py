@@ -11,9 +11,10 @@ from transformers import LukeConfig, LukeModel
 from transformers.models.luke.modeling_luke import EntityPredictionHead
 
 from deixis.documents import Document
-from deixis.encoding import Tokenizer
-from deixis.model import Network
-from deixis.vocabulary import MASK, Vocabulary
+from deixis.knowledge.vocabulary import Vocabulary
+from deixis.network.encoding import Tokenizer
+from deixis.network.model import Network
+from deixis.network.special import MASK
 
 
 class Luke(torch.nn.Module):

@@ -8,37 +8,16 @@ from pathlib import Path
 import deixis
 
 ROOT = Path(deixis.__file__).parent
-NOUNS = {"documents", "vocabulary", "candidates", "errors", "artefacts", "knowledge"}
-TORCH = {
-    "arithmetic",
-    "attention",
-    "batching",
-    "quantisation",
-    "model",
-    "decoding",
-    "training",
-    "inference",
-    "checkpoints",
-    "toy",
-    "describing",
-    "entities",
-}
+# Where torch may be imported: everything else stays instant.
+TORCH = {"network", "knowledge", "folder", "training", "inference", "toy"}
 # A room may enter the rooms of lower floors, and its own.
 FLOORS = [
-    NOUNS,
-    {"encoding", "detection"},
-    {"wikipedia", "datasets", "attention"},
-    {"batching", "quantisation"},
-    {"model"},
-    {"arithmetic"},
-    {"describing"},
-    {"decoding", "checkpoints", "training"},
-    {"entities"},
-    {"inference"},
-    {"evaluation", "rendering"},
-    {"serving", "integrations"},
-    {"toy"},
-    {"demo"},
+    {"documents", "errors", "artefacts", "rendering"},
+    {"network", "wikipedia"},
+    {"knowledge"},
+    {"folder", "corpus", "datasets"},
+    {"training", "inference"},
+    {"evaluation", "serving", "integrations", "toy"},
     {"cli"},
 ]
 

@@ -13,10 +13,10 @@ import torch
 
 import deixis
 from deixis import inference
-from deixis.batching import Batch
-from deixis.decoding import decode
 from deixis.documents import Candidate, Document, Mention, Resolutions
-from deixis.encoding import windows_of
+from deixis.network.batching import Batch
+from deixis.network.decoding import decode
+from deixis.network.encoding import windows_of
 from tests.worlds import make_disambiguator, make_document
 
 NLP = make_disambiguator(2, words_see="placeholders")

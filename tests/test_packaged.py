@@ -13,9 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 import deixis
-from deixis import checkpoints
 from deixis.cli import app
 from deixis.errors import ArtefactError
+from deixis.folder import model_folder as checkpoints
 
 LIMIT = 95e6  # bytes in a wheel: a package index takes 100 MB
 

@@ -11,16 +11,16 @@ import orjson
 import pytest
 import typer
 
-from deixis import checkpoints
-from deixis.candidates import CandidateStore
-from deixis.checkpoints import ModelFolder
 from deixis.cli import app
 from deixis.documents import Document, Mention
 from deixis.errors import ArtefactError, InputError
+from deixis.folder import model_folder as checkpoints
+from deixis.folder.model_folder import ModelFolder
+from deixis.knowledge.names import CandidateStore
 from deixis.toy import DUMP
 from deixis.training import PRESETS
 from deixis.wikipedia.articles import read_articles
-from tests.test_checkpoints import bert_folder, parts
+from tests.folder.test_model_folder import bert_folder, parts
 
 RECIPE = Path(__file__).parents[1] / "recipes" / "default"
 TABLES = tomllib.loads((RECIPE / "recipe.toml").read_text())

@@ -7,15 +7,7 @@ from html.parser import HTMLParser
 from rich.console import Console
 
 from deixis.documents import Document, Mention, Resolution, Resolutions
-from deixis.rendering import (
-    Table,
-    bars_text,
-    page,
-    reliability_svg,
-    sequence_html,
-    sequence_record,
-    sequence_text,
-)
+from deixis.rendering import Table, bars_text, page, reliability_svg, sequence_html, sequence_record, sequence_text
 
 TEXT = "Burke & <Walker> met\nWales [sic]."
 DOCUMENT = Document(TEXT, (Mention(0, 5, "Matt Burke"), Mention(9, 15, "Nigel Walker"), Mention(21, 26)), "rugby")

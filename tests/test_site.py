@@ -70,7 +70,7 @@ def test_every_page_is_in_the_navigation(site: dict[str, Links]) -> None:
     for path in sorted([*(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")]):
         name = path.relative_to(ROOT).as_posix().removeprefix("docs/").removesuffix(".md") + ".html"
         assert name in site and name in listed, name
-    assert {"reference/commands.html", "reference/deixis.html", "reference/candidates.html"} <= listed
+    assert {"reference/commands.html", "reference/deixis.html", "reference/knowledge.html"} <= listed
 
 
 def test_links_lead_somewhere(site: dict[str, Links]) -> None:
@@ -98,4 +98,4 @@ def test_the_reference_has_every_public_name(site: dict[str, Links]) -> None:
     for name in deixis.__all__:
         home = getattr(deixis, name).__module__
         assert f"{home}.{name}" in site["reference/deixis.html"].anchors
-    assert "deixis.candidates.store.CandidateStore.lookup" in site["reference/candidates.html"].anchors
+    assert "deixis.knowledge.names.CandidateStore.lookup" in site["reference/knowledge.html"].anchors

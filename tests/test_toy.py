@@ -11,15 +11,14 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from deixis import demo
-from deixis.checkpoints import ModelFolder
-from deixis.cli import app
+from deixis.cli import app, demo
+from deixis.corpus.windows import WindowSet
 from deixis.documents import Document
+from deixis.folder.model_folder import ModelFolder
 from deixis.inference import Disambiguator
 from deixis.toy import DUMP, RECIPE, marked
 from deixis.toy.__main__ import main, show
 from deixis.training import TrainingData, evaluate
-from deixis.wikipedia.windows import WindowSet
 
 # Sentences without a word that belongs to either game; the first name leads to one entity and is in no page's text.
 SUMMER = [

@@ -11,10 +11,10 @@ from tokenizers import Tokenizer as RawTokenizer
 from tokenizers import models, normalizers, pre_tokenizers
 
 from deixis.documents import Candidate, Document, Mention
-from deixis.encoding import Tokenizer
 from deixis.inference import Disambiguator
-from deixis.model import Config, Network
-from deixis.vocabulary import Vocabulary
+from deixis.knowledge.vocabulary import Vocabulary
+from deixis.network.encoding import Tokenizer
+from deixis.network.model import Config, Network
 
 WORDS = ["the", "cup", "world", "messi", "played", "in", "rugby", "final", "a", "won", "of", "city", "team", "goal"]
 ENTITIES = 60

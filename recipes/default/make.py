@@ -37,9 +37,9 @@ from deixis.cli import app
 from deixis.datasets import open_dataset
 from deixis.documents import normalise_title
 from deixis.errors import DeixisError
+from deixis.knowledge.vocabulary import Vocabulary
 from deixis.training.__main__ import main as training
 from deixis.training.descriptions import read_descriptions
-from deixis.vocabulary import Vocabulary
 
 HERE = Path(__file__).parent
 Table = dict[str, Any]

@@ -9,8 +9,8 @@ from deixis.documents import Candidate, Document, Mention, Resolution, Resolutio
 from deixis.errors import ArtefactError, DeixisError, InputError, MissingExtra
 
 if TYPE_CHECKING:
-    from deixis.arithmetic import Arithmetic
     from deixis.inference import Disambiguator, Settings
+    from deixis.network.precision import Arithmetic
 
 __all__ = [
     "ArtefactError",

@@ -14,13 +14,6 @@ from typing import Any, Literal, get_args
 import numpy as np
 import torch
 
-from deixis.arithmetic import Arithmetic, check_arithmetic, compute_in, usual_windows
-from deixis.batching import batches_of, make_batch
-from deixis.candidates import CandidateSource, CandidateStore
-from deixis.checkpoints import Linking, ModelFolder, packaged_model
-from deixis.decoding import Commit, Observer, Order, Question, check_order, decode
-from deixis.describing import Describer
-from deixis.detection import THRESHOLD, Detector, NameDetector
 from deixis.documents import (
     LEAST_PRIOR,
     Candidate,
@@ -32,11 +25,20 @@ from deixis.documents import (
     Step,
     wikipedia_url,
 )
-from deixis.encoding import SPLITTINGS, Splitting, Tokenizer, Window, windows_of
 from deixis.errors import InputError
-from deixis.knowledge import Entity, identities
-from deixis.model import Network
-from deixis.vocabulary import MASK, PAD, UNK, Vocabulary
+from deixis.folder.model_folder import Linking, ModelFolder, packaged_model
+from deixis.knowledge.describe import Describer
+from deixis.knowledge.detection import THRESHOLD, Detector, NameDetector
+from deixis.knowledge.entities import Entity, identities
+from deixis.knowledge.names import CandidateStore
+from deixis.knowledge.source import CandidateSource
+from deixis.knowledge.vocabulary import Vocabulary
+from deixis.network.batching import batches_of, make_batch
+from deixis.network.decoding import Commit, Observer, Order, Question, check_order, decode
+from deixis.network.encoding import SPLITTINGS, Splitting, Tokenizer, Window, windows_of
+from deixis.network.model import Network
+from deixis.network.precision import Arithmetic, check_arithmetic, compute_in, usual_windows
+from deixis.network.special import MASK, PAD, UNK
 
 __all__ = ["Disambiguator", "Settings", "Unknown"]
 
@@ -201,7 +203,7 @@ class Disambiguator:
 
         Examples:
             >>> import deixis
-            >>> from deixis.describing import Describer
+            >>> from deixis.knowledge.describe import Describer
             >>> nlp = deixis.load("velm/model")
             >>> texts = {title: title for title in nlp.vocabulary.entities}  # better: what is written about them
             >>> nlp.describer = Describer.fit(nlp.network, nlp.tokenizer, nlp.vocabulary, texts)
@@ -209,7 +211,7 @@ class Disambiguator:
             >>> more("Tilda Brandt won.")[0].entity
             'Tilda Brandt'
         """
-        from deixis.entities import add  # which editing alone needs
+        from deixis.folder.edit import add  # which editing alone needs
 
         new = [entity if isinstance(entity, Entity) else Entity.from_record(entity) for entity in entities]
         store = self.candidates if isinstance(self.candidates, CandidateStore) else None

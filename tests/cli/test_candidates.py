@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from deixis.candidates import CandidateStore
 from deixis.cli import app
 from deixis.errors import InputError
-from deixis.vocabulary import Vocabulary
+from deixis.knowledge.names import CandidateStore
+from deixis.knowledge.vocabulary import Vocabulary
 from deixis.wikipedia.articles import Article, Link
 
 runner = CliRunner()

@@ -10,7 +10,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from deixis.checkpoints import ModelFolder
+from deixis.folder.model_folder import ModelFolder
 from tests.worlds import make_disambiguator, make_document, make_network, make_tokenizer, make_vocabulary
 
 

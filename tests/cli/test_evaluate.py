@@ -11,12 +11,13 @@ import orjson
 import pytest
 from typer.testing import CliRunner
 
-from deixis.candidates.building import StoreBuilder
-from deixis.checkpoints import ModelFolder
 from deixis.cli import app
 from deixis.documents import Document, Mention
 from deixis.errors import DeixisError
-from deixis.vocabulary import SPECIAL, Vocabulary
+from deixis.folder.model_folder import ModelFolder
+from deixis.knowledge.build import StoreBuilder
+from deixis.knowledge.vocabulary import Vocabulary
+from deixis.network.special import SPECIAL
 
 from ..datasets.traps import write_traps
 from ..evaluation.fakes import Scripted

@@ -8,9 +8,9 @@ import orjson
 import pytest
 from typer.testing import CliRunner, Result
 
-from deixis.checkpoints import ModelFolder
 from deixis.cli import app
 from deixis.errors import DeixisError
+from deixis.folder.model_folder import ModelFolder
 from tests.worlds import make_network, make_tokenizer, make_vocabulary
 
 TEXT = "After the Silver Oar came Marlow and Brandt."

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from deixis.candidates import CandidateSource
 from deixis.datasets.dataset import Dataset, Report
 from deixis.documents import Candidate, Document, Mention, Resolution, Resolutions
-from deixis.vocabulary import Vocabulary
+from deixis.knowledge.source import CandidateSource
+from deixis.knowledge.vocabulary import Vocabulary
 
 
 @cache

@@ -222,7 +222,8 @@ def test_the_page_runs(running: int, island: Path, tmp_path: Path, monkeypatch: 
 def test_articles_and_windows_have_the_same_bytes(
     running: int, island: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from deixis.wikipedia import dump, shards
+    from deixis.corpus import shards
+    from deixis.wikipedia import dump
 
     monkeypatch.setattr(dump, "CHUNK", 1 << 12)
     monkeypatch.setattr(dump, "BLOCK", 1 << 12)

@@ -70,7 +70,7 @@ def test_the_entities_of_a_pipeline_are_mentions() -> None:
 
 
 def test_what_cannot_be_is_said(island: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deixis.checkpoints.PACKAGED", island / "nothing")
+    monkeypatch.setattr("deixis.folder.model_folder.PACKAGED", island / "nothing")
     with pytest.raises(ArtefactError, match="comes without a model"):
         spacy.blank("en").add_pipe("deixis")
     with pytest.raises(InputError, match="mentions is 'all'"):

@@ -12,15 +12,15 @@ import httpx
 import pytest
 from torch import Tensor
 
-from deixis.batching import Batch
-from deixis.decoding import Decisions, Order, Question, decode
 from deixis.documents import Document, Resolutions
 from deixis.inference import Settings
-from deixis.model import Network
+from deixis.network.batching import Batch
+from deixis.network.decoding import Decisions, Order, Question, decode
+from deixis.network.model import Network
 from deixis.serving.batcher import Batcher
-from deixis.serving.calls import Limits
+from deixis.serving.http_errors import Overloaded
 from deixis.serving.metrics import Metrics
-from deixis.serving.refusals import Overloaded
+from deixis.serving.requests import Limits
 from tests.serving.test_endpoints import record, same
 from tests.serving.world import make_model, serving
 from tests.worlds import make_document

@@ -17,9 +17,9 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from deixis.checkpoints import ModelFolder
 from deixis.cli import app
 from deixis.errors import InputError, MissingExtra
+from deixis.folder.model_folder import ModelFolder
 from tests.worlds import make_document, make_network, make_tokenizer, make_vocabulary
 
 

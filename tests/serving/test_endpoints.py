@@ -13,7 +13,7 @@ import rdflib
 
 from deixis.documents import Document
 from deixis.inference import Disambiguator
-from deixis.serving.calls import Limits
+from deixis.serving.requests import Limits
 from tests.serving.world import make_model, serving
 from tests.worlds import make_disambiguator, make_document
 

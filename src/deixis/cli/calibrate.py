@@ -46,15 +46,15 @@ def calibrate(
 
         deixis calibrate model --set mine.jsonl --precision 0.9 --prior 0 --prior 0.5 -o calibrated
     """
-    from deixis.checkpoints import relink
     from deixis.cli.progress import track
     from deixis.cli.terminal import print_table
     from deixis.datasets import open_dataset, read_redirects
-    from deixis.detection import NameDetector
     from deixis.errors import InputError
-    from deixis.evaluation.calibrating import calibrate as run
-    from deixis.evaluation.calibrating import choose, curve_table
+    from deixis.evaluation.choose_thresholds import calibrate as run
+    from deixis.evaluation.choose_thresholds import choose, curve_table
+    from deixis.folder.model_folder import relink
     from deixis.inference import Disambiguator, Settings
+    from deixis.knowledge.detection import NameDetector
 
     settings = Settings(order=order)  # type: ignore[arg-type]  # checked by Settings
     nlp = Disambiguator.load(model, device)

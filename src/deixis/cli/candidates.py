@@ -55,7 +55,7 @@ def build(
     Example: `deixis candidates build articles.jsonl.zst --aliases aliases.tsv.xz -o store`
     """
     from deixis.cli.progress import track
-    from deixis.wikipedia.naming import NameSources, build_store
+    from deixis.corpus.names import NameSources, build_store
 
     sources = NameSources(articles or [], annotated or [], redirects or [], aliases or [], descriptions or [])
     manifest = build_store(
@@ -89,11 +89,11 @@ def import_(
 
     Example: `deixis candidates import names.tsv --format tsv --into store -o bigger-store`
     """
-    from deixis.candidates import CandidateStore
-    from deixis.candidates.building import StoreBuilder
-    from deixis.candidates.formats import FORMATS, import_lists
+    from deixis.corpus.counting import digests, gather_redirects
     from deixis.errors import InputError
-    from deixis.wikipedia.counting import digests, gather_redirects
+    from deixis.knowledge.build import StoreBuilder
+    from deixis.knowledge.formats import FORMATS, import_lists
+    from deixis.knowledge.names import CandidateStore
 
     chosen = next((known for known in FORMATS if known == form), None)
     if chosen is None:
@@ -118,9 +118,9 @@ def merge(
 
     Example: `deixis candidates merge wikipedia company -o store`
     """
-    from deixis.candidates import CandidateStore
-    from deixis.candidates.building import StoreBuilder
-    from deixis.wikipedia.counting import digests, gather_redirects
+    from deixis.corpus.counting import digests, gather_redirects
+    from deixis.knowledge.build import StoreBuilder
+    from deixis.knowledge.names import CandidateStore
 
     builder = StoreBuilder(gather_redirects([], redirects or []))
     parents = digests(redirects=redirects or [])
@@ -145,10 +145,10 @@ def cut(
 
     Example: `deixis candidates cut store --vocabulary model/vocabulary.jsonl -o small-store`
     """
-    from deixis.candidates import CandidateStore
-    from deixis.candidates.cutting import cut_store
-    from deixis.vocabulary import Vocabulary
-    from deixis.wikipedia.counting import digests, gather_redirects
+    from deixis.corpus.counting import digests, gather_redirects
+    from deixis.knowledge.cut import cut_store
+    from deixis.knowledge.names import CandidateStore
+    from deixis.knowledge.vocabulary import Vocabulary
 
     tables = redirects or []
     manifest = cut_store(
@@ -175,8 +175,8 @@ def show(
     from rich.console import Console
     from rich.table import Table
 
-    from deixis.candidates import CandidateStore
-    from deixis.candidates.surfaces import key, variants
+    from deixis.knowledge.names import CandidateStore
+    from deixis.knowledge.surfaces import key, variants
 
     opened = CandidateStore.open(store)
     name = key(surface)

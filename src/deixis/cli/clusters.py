@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from deixis.errors import InputError
 
 if TYPE_CHECKING:
-    from deixis.wikipedia.workers import Spread
+    from deixis.wikipedia.parallel import Spread
 
 __all__ = ["HELP", "address_of", "spreading"]
 
@@ -37,7 +37,7 @@ def spreading(
 ) -> Iterator[tuple[Spread, list[Path], int | None]]:
     """Give what spreads the work, the inputs without an address, and the number of workers where it is known."""
     if not over_ray:
-        from deixis.wikipedia.workers import in_order
+        from deixis.wikipedia.parallel import in_order
 
         yield in_order, inputs, workers
         return

@@ -20,7 +20,7 @@ def convert_luke(
 
         deixis convert-luke luke-ed/ model/
     """
-    from deixis import checkpoints
+    from deixis.folder import model_folder as checkpoints
 
     manifest = checkpoints.convert_luke(source, target, checkpoints.check_precision(table))
     typer.echo(f"wrote {target}: {len(manifest.files)} files, digest {manifest.digest[:12]}")

@@ -49,9 +49,9 @@ def disambiguate(
     """
     from deixis.datasets.dataset import Report
     from deixis.datasets.jsonl import stream_documents
-    from deixis.decoding import parse_commit
     from deixis.inference import Disambiguator, Settings
-    from deixis.knowledge import read_wikidata
+    from deixis.knowledge.entities import read_wikidata
+    from deixis.network.decoding import parse_commit
 
     settings = Settings(
         order=order,  # type: ignore[arg-type]  # checked by Settings

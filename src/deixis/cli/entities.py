@@ -12,7 +12,7 @@ from deixis.errors import InputError
 
 if TYPE_CHECKING:
     from deixis.artefacts import Manifest
-    from deixis.checkpoints import ModelFolder
+    from deixis.folder.model_folder import ModelFolder
 
 __all__ = ["entities"]
 
@@ -50,8 +50,8 @@ def add(
 
     Example: `deixis entities add model new.jsonl -o bigger`
     """
-    from deixis.entities import add as add_entities
-    from deixis.knowledge import read_entities
+    from deixis.folder.edit import add as add_entities
+    from deixis.knowledge.entities import read_entities
 
     found = list(read_entities(new))
     opened = _load(model)
@@ -71,8 +71,8 @@ def update(
 
     Example: `deixis entities update model changes.jsonl -o newer`
     """
-    from deixis.entities import add as add_entities
-    from deixis.knowledge import Entity, read_changes
+    from deixis.folder.edit import add as add_entities
+    from deixis.knowledge.entities import Entity, read_changes
 
     opened = _load(model)
     known = {entity.title: entity for entity in map(Entity.from_json, opened.known)}
@@ -94,9 +94,9 @@ def remove(
 
     Example: `deixis entities remove model "Velm Cup (chess)" -o smaller`
     """
+    from deixis.corpus.counting import read_titles
     from deixis.documents import normalise_title
-    from deixis.entities import remove as remove_entities
-    from deixis.wikipedia.counting import read_titles
+    from deixis.folder.edit import remove as remove_entities
 
     gone = [*map(normalise_title, titles or []), *(read_titles(listed) if listed else ())]
     if not gone:
@@ -120,10 +120,10 @@ def build(
 
     Example: `deixis entities build products.jsonl --base model -o products`
     """
-    from deixis.checkpoints import packaged_model
-    from deixis.entities import build_folder
-    from deixis.knowledge import read_entities
-    from deixis.wikipedia.counting import digests
+    from deixis.corpus.counting import digests
+    from deixis.folder.edit import build_folder
+    from deixis.folder.model_folder import packaged_model
+    from deixis.knowledge.entities import read_entities
 
     found = list(read_entities(knowledge))
     if not found:
@@ -144,7 +144,7 @@ def fit(
 
     Example: `deixis entities fit model descriptions.tsv -o model-that-can-add`
     """
-    from deixis.entities import fit as fit_map
+    from deixis.folder.edit import fit as fit_map
     from deixis.training.descriptions import read_descriptions
 
     opened = _load(model)
@@ -175,7 +175,7 @@ def describe(
     Example: `deixis entities describe model more.tsv -o better`
     """
     from deixis.artefacts import MANIFEST, Manifest
-    from deixis.entities import describe as describe_entities
+    from deixis.folder.edit import describe as describe_entities
     from deixis.training.descriptions import read_descriptions
 
     if before := Manifest.load(model / MANIFEST, "model").parameters.get("described"):
@@ -206,8 +206,8 @@ def list_(
     from rich.console import Console
     from rich.table import Table
 
-    from deixis.checkpoints import KNOWN
-    from deixis.knowledge import read_entities
+    from deixis.folder.model_folder import KNOWN
+    from deixis.knowledge.entities import read_entities
 
     path = model / KNOWN
     if not (model / "manifest.json").exists():
@@ -240,8 +240,8 @@ def show(
     Example: `deixis entities show model "Ada Marlow (rower)"`
     """
     from deixis.documents import normalise_title
-    from deixis.entities import alike
-    from deixis.knowledge import Entity
+    from deixis.folder.edit import alike
+    from deixis.knowledge.entities import Entity
 
     opened = _load(model)
     wanted = normalise_title(title)
@@ -258,7 +258,7 @@ def show(
 
 
 def _load(folder: Path) -> ModelFolder:
-    from deixis.checkpoints import ModelFolder
+    from deixis.folder.model_folder import ModelFolder
 
     return ModelFolder.load(folder)
 
@@ -266,8 +266,8 @@ def _load(folder: Path) -> ModelFolder:
 def _save(
     changed: ModelFolder, source: Path, target: Path, inputs: list[Path], told: Mapping[str, Any] | None = None
 ) -> Manifest:
-    from deixis.entities import save_edited
-    from deixis.wikipedia.counting import digests
+    from deixis.corpus.counting import digests
+    from deixis.folder.edit import save_edited
 
     return save_edited(changed, source, target, digests(entities=inputs), told)
 

@@ -13,12 +13,12 @@ import typer
 from deixis.cli.terminal import console, print_table
 
 if TYPE_CHECKING:
-    from deixis.candidates import CandidateSource
-    from deixis.detection import Detector
     from deixis.documents import Resolutions
     from deixis.evaluation.plan import Outcome, Plan
     from deixis.evaluation.reporting import Analysis
     from deixis.inference import Disambiguator
+    from deixis.knowledge.detection import Detector
+    from deixis.knowledge.source import CandidateSource
 
 __all__ = ["evaluate"]
 
@@ -198,7 +198,7 @@ def _checked(values: list[str], allowed: tuple[str, ...], option: str) -> list[s
 
 
 def _packaged() -> Path:
-    from deixis.checkpoints import packaged_model
+    from deixis.folder.model_folder import packaged_model
 
     return packaged_model()
 
@@ -216,7 +216,7 @@ def _digest(model: Path | None) -> str | None:
 
 
 def _settings(windows: str, commit: str, unknown: str, released: bool, carry: bool) -> dict[str, Any]:
-    from deixis.decoding import parse_commit
+    from deixis.network.decoding import parse_commit
 
     settings = {"windows": windows, "commit": parse_commit(commit), "unknown": unknown, "carry": carry}
     return settings | ({"centred_first": True, "without_candidates": "pad"} if released else {})
@@ -224,9 +224,9 @@ def _settings(windows: str, commit: str, unknown: str, released: bool, carry: bo
 
 def _stores(names: list[str], nlp: Disambiguator | None, top: int) -> dict[str, CandidateSource]:
     """Open the stores among the candidates: the model's own, or folders."""
-    from deixis.candidates import CandidateStore
     from deixis.errors import InputError
     from deixis.evaluation.plan import LISTS
+    from deixis.knowledge.names import CandidateStore
 
     stores: dict[str, CandidateSource] = {}
     for name in names:
@@ -247,7 +247,7 @@ def _print_end_to_end(nlp: Disambiguator | None, plan: Plan, spacy: str | None, 
     import orjson
 
     from deixis.errors import InputError
-    from deixis.evaluation.linking import link_set, linking_table
+    from deixis.evaluation.end_to_end import link_set, linking_table
     from deixis.evaluation.plan import prepared
 
     if nlp is None or nlp.detector is None:

@@ -45,12 +45,12 @@ def finetune(
 
     deixis finetune model/ mine.jsonl tuned/ --set epochs=5 --set learning_rate=1e-5
     """
-    from deixis.checkpoints import check_precision
     from deixis.datasets import open_dataset, read_redirects
+    from deixis.folder.model_folder import check_precision
+    from deixis.knowledge.vocabulary import Vocabulary
     from deixis.training import processes, read_recipe
     from deixis.training.runs import Output, Start
     from deixis.training.runs import finetune as run
-    from deixis.vocabulary import Vocabulary
 
     chosen = read_recipe(recipe, recipe_file, settings or [])
     output = Output(out, check_precision(table), save_every, keep)

@@ -71,7 +71,7 @@ def link(
     with the reason. If it is interrupted, the same command goes on with the blocks that are not done.
     """
     from deixis.inference import Disambiguator, Settings
-    from deixis.knowledge import read_wikidata
+    from deixis.knowledge.entities import read_wikidata
 
     if json and html:
         raise typer.BadParameter("--json and --html exclude each other")

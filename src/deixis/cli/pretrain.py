@@ -59,11 +59,11 @@ def pretrain(
 
     On several GPUs: torchrun --nproc-per-node 8 -m deixis.training pretrain … with the same arguments.
     """
-    from deixis.checkpoints import check_precision
+    from deixis.folder.model_folder import check_precision
     from deixis.training import processes, read_recipe
-    from deixis.training.averaging import read_weighted
     from deixis.training.runs import Output, Start
     from deixis.training.runs import pretrain as run
+    from deixis.training.weight_averaging import read_weighted
 
     teachers = [read_weighted(given) for given in teacher or []]
     chosen = read_recipe(recipe, recipe_file, settings or [])

@@ -54,10 +54,10 @@ def quantise(
         deixis quantise model -o small --articles articles.jsonl.zst
     """
     from deixis.artefacts import digest_file
-    from deixis.checkpoints import check_encoder_precision, check_precision, quantise_folder
+    from deixis.corpus.counting import gather_redirects
     from deixis.datasets import read_titles
     from deixis.errors import InputError
-    from deixis.wikipedia.counting import gather_redirects
+    from deixis.folder.model_folder import check_encoder_precision, check_precision, quantise_folder
 
     if keep and entities is None:
         raise InputError("--keep names what stays when entities are cut; give --entities too")
@@ -84,10 +84,10 @@ def quantise(
 
 def _see(model: Path, path: Path) -> Tensor:
     """Return m_e (links, entity_size) of the links at the beginnings of articles, until there are enough of these."""
-    from deixis.checkpoints import ModelFolder
     from deixis.documents import Document, Mention
-    from deixis.entities.sharpening import read_mentions
     from deixis.errors import InputError
+    from deixis.folder.model_folder import ModelFolder
+    from deixis.folder.sharpen import read_mentions
     from deixis.wikipedia.articles import read_articles
 
     documents, left = [], LINKS

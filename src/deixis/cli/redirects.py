@@ -30,8 +30,8 @@ def redirects(
 
     Give the table to `deixis vocabulary`, `deixis candidates build` and `deixis windows` with `--redirects`.
     """
-    from deixis.wikipedia.drift import build_redirects
-    from deixis.wikipedia.naming import NameSources
+    from deixis.corpus.drift import build_redirects
+    from deixis.corpus.names import NameSources
 
     sources = NameSources(articles, annotated or [], tables or [], aliases or [], descriptions or [])
     manifest = build_redirects(sources, output)

@@ -45,8 +45,8 @@ def serve(
             raise MissingExtra("FastAPI, on which the server stands,", "serve") from None
         raise
     from deixis.inference import Disambiguator
-    from deixis.knowledge import read_wikidata
-    from deixis.serving.calls import Limits
+    from deixis.knowledge.entities import read_wikidata
+    from deixis.serving.requests import Limits
 
     nlp = Disambiguator.load(model, device, arithmetic=arithmetic)  # type: ignore[arg-type]  # checked there
     if wikidata is not None:

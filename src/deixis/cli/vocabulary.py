@@ -33,7 +33,7 @@ def vocabulary(
     Rows 0 to 2 are [PAD], [UNK] and [MASK]; the others go by count, ties by title.
     """
     from deixis.cli.progress import track
-    from deixis.wikipedia.counting import build_vocabulary
+    from deixis.corpus.counting import build_vocabulary
 
     manifest = build_vocabulary(
         articles,

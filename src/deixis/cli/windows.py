@@ -68,9 +68,9 @@ def windows(
     import os
 
     from deixis.cli.progress import track
-    from deixis.wikipedia.counting import gather_redirects
-    from deixis.wikipedia.packing import PackingConfig
-    from deixis.wikipedia.shards import build_windows
+    from deixis.corpus.counting import gather_redirects
+    from deixis.corpus.packing import PackingConfig
+    from deixis.corpus.shards import build_windows
 
     with spreading(ray, articles, workers) as (spread, paths, over):
         manifest = build_windows(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from deixis.candidates import CandidateSource
 from deixis.datasets.aida import Split, read_single_file, read_standoff
 from deixis.datasets.dataset import Dataset
 from deixis.datasets.genre import attach_genre
@@ -16,6 +15,7 @@ from deixis.datasets.published import PUBLISHED, Coreference, read_published
 from deixis.datasets.wned import read_wned
 from deixis.datasets.zelda import read_zelda
 from deixis.errors import InputError
+from deixis.knowledge.source import CandidateSource
 
 __all__ = ["SETS", "NotInFolder", "attach_source", "open_dataset", "read_set"]
 

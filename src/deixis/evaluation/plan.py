@@ -10,7 +10,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from deixis.candidates import CandidateSource
 from deixis.datasets import SETS, NotInFolder, attach_source, open_dataset
 from deixis.datasets.dataset import Dataset
 from deixis.datasets.published import Coreference
@@ -18,6 +17,7 @@ from deixis.documents import Resolutions
 from deixis.errors import InputError
 from deixis.evaluation.paper import FIVE
 from deixis.evaluation.running import Disambiguates, Run, SetResult, describe, run_order
+from deixis.knowledge.source import CandidateSource
 
 __all__ = ["LISTS", "PAPER_SETS", "Outcome", "Plan", "carry_out", "pairs_of", "prepared"]
 

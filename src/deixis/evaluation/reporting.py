@@ -9,7 +9,14 @@ from typing import Any
 
 import deixis
 from deixis.documents import Resolutions
-from deixis.evaluation.analyses import Calibration, Disagreement, FrequencyBin, by_frequency, calibration, disagreements
+from deixis.evaluation.analyses import (
+    Calibration,
+    Disagreement,
+    FrequencyBin,
+    by_frequency,
+    calibration,
+    disagreements,
+)
 from deixis.evaluation.judging import Judgement
 from deixis.evaluation.plan import Outcome
 from deixis.evaluation.running import BASELINE, SetResult

@@ -30,7 +30,7 @@ except ImportError as error:
         raise MissingExtra("Ray", "ray") from None
     raise
 
-from deixis.checkpoints import packaged_model
+from deixis.folder.model_folder import packaged_model
 from deixis.inference import Disambiguator, Settings
 from deixis.integrations.blocks import Block, Row, cut, files_of, link_block, linked_table
 
@@ -179,7 +179,7 @@ def in_order(
     *,
     fork: bool = False,
 ) -> Iterator[R]:
-    """Yield the task's results in the order of the items, as `deixis.wikipedia.workers.in_order` does on one machine.
+    """Yield the task's results in the order of the items, as `deixis.wikipedia.parallel.in_order` does on one machine.
 
     Tasks run where Ray has a free CPU, and again where a process or a host was lost. `shared` travels once a host;
     each process calls `prepare(shared)` before its first task.

@@ -13,8 +13,8 @@ from pathlib import Path
 from deixis.datasets.nif import NIF_PREFIXES, parse_nif, to_turtle
 from deixis.documents import Document, Resolutions
 from deixis.errors import InputError
-from deixis.serving.calls import Limits
-from deixis.serving.refusals import Unusable
+from deixis.serving.http_errors import Unusable
+from deixis.serving.requests import Limits
 
 __all__ = ["read_nif_call", "write_nif"]
 

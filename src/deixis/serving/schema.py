@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deixis.serving.calls import Limits
+from deixis.serving.requests import Limits
 
 __all__ = ["answers", "json_body", "linking_body", "turtle_body"]
 

@@ -16,19 +16,19 @@ import torch
 from tokenizers import Tokenizer as RawTokenizer
 from tokenizers import models, normalizers, pre_tokenizers
 
-from deixis.checkpoints import ModelFolder
+from deixis.corpus.counting import build_vocabulary
+from deixis.corpus.names import NameSources, build_store
+from deixis.corpus.packing import PackingConfig
+from deixis.corpus.shards import build_windows
+from deixis.corpus.windows import WindowSet
 from deixis.documents import Document, Mention
-from deixis.encoding import Tokenizer
-from deixis.model import Config, Network, WordsSee
+from deixis.folder.model_folder import ModelFolder
+from deixis.knowledge.vocabulary import Vocabulary
+from deixis.network.encoding import Tokenizer
+from deixis.network.model import Config, Network, WordsSee
 from deixis.training import Recipe, Step, TrainingData, train
-from deixis.vocabulary import Vocabulary
 from deixis.wikipedia.articles import read_articles
-from deixis.wikipedia.counting import build_vocabulary
 from deixis.wikipedia.extraction import build_articles
-from deixis.wikipedia.naming import NameSources, build_store
-from deixis.wikipedia.packing import PackingConfig
-from deixis.wikipedia.shards import build_windows
-from deixis.wikipedia.windows import WindowSet
 
 __all__ = ["DUMP", "RECIPE", "build", "marked"]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from deixis.training.checkpoints import Saving
 from deixis.training.data import TrainingData
 from deixis.training.distributed import Processes, processes
 from deixis.training.loop import Diverged, HeldOut, Step, evaluate, train
 from deixis.training.recipe import PRESETS, Recipe, read_recipe
-from deixis.training.state import Saving
 
 __all__ = [
     "PRESETS",

@@ -15,15 +15,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from deixis.artefacts import MANIFEST, Manifest, digest_file
-from deixis.checkpoints import ModelFolder
 from deixis.errors import DeixisError, InputError
-from deixis.training.averaging import average, read_weighted, trust
+from deixis.folder.model_folder import ModelFolder
+from deixis.knowledge.vocabulary import Vocabulary
 from deixis.training.descriptions import describe, read_descriptions, save_vectors
 from deixis.training.distributed import Processes, processes
 from deixis.training.loop import Step
 from deixis.training.recipe import PRESETS, read_recipe
 from deixis.training.runs import Output, Start, finetune, pretrain, read_documents
-from deixis.vocabulary import Vocabulary
+from deixis.training.weight_averaging import average, read_weighted, trust
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deixis.corpus.windows import WindowSet
 from deixis.documents import Candidate, Document
-from deixis.encoding import Tokenizer, Window, windows_of
 from deixis.errors import InputError
-from deixis.vocabulary import MASK, PAD, UNK, Vocabulary
-from deixis.wikipedia.windows import WindowSet
+from deixis.knowledge.vocabulary import Vocabulary
+from deixis.network.encoding import Tokenizer, Window, windows_of
+from deixis.network.special import MASK, PAD, UNK
 
 __all__ = ["TrainingData"]
 
@@ -23,7 +24,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingData:
-    """Windows end to end, without [CLS] and [SEP], and the mentions of each (see `deixis.wikipedia.windows`)."""
+    """Windows end to end, without [CLS] and [SEP], and the mentions of each (see `deixis.corpus.windows`)."""
 
     pieces: NDArray[Any]  # (pieces,)
     window_offsets: NDArray[np.int64]  # (windows + 1,) into pieces

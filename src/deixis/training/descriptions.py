@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from deixis.artefacts import read_lines, write_aside
-from deixis.batching import pack
-from deixis.checkpoints import network_from_bert
 from deixis.documents import normalise_title
-from deixis.encoding import Tokenizer
 from deixis.errors import ArtefactError, InputError
-from deixis.model import EntityTable, Network
-from deixis.vocabulary import SPECIAL, Vocabulary
+from deixis.folder.model_folder import network_from_bert
+from deixis.knowledge.vocabulary import Vocabulary
+from deixis.network.batching import pack
+from deixis.network.encoding import Tokenizer
+from deixis.network.model import EntityTable, Network
+from deixis.network.special import SPECIAL
 
 __all__ = ["DescribedTable", "describe", "describe_table", "fold", "load_vectors", "read_descriptions", "save_vectors"]
 

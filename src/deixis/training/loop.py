@@ -12,14 +12,14 @@ import torch
 from torch import Tensor
 
 from deixis.errors import DeixisError, InputError
-from deixis.model import Network
+from deixis.network.model import Network
+from deixis.training.checkpoints import Saved, Saving
 from deixis.training.data import TrainingData
 from deixis.training.descriptions import DescribedTable
 from deixis.training.distributed import Processes
 from deixis.training.objectives import outcome
 from deixis.training.optimiser import Average, Optimiser, freeze
 from deixis.training.recipe import Recipe
-from deixis.training.state import Saved, Saving
 from deixis.training.steps import Plan, StepData, ahead
 from deixis.training.teachers import Teachers, taught
 

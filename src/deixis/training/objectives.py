@@ -11,9 +11,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the field's own name for it
 from torch import Tensor
 
-from deixis.model import Network, Static
+from deixis.network.model import Network, Static
+from deixis.network.special import PAD
 from deixis.training.steps import Pass
-from deixis.vocabulary import PAD
 
 __all__ = ["Outcome", "candidate_loss", "labelled_loss", "outcome", "read_targets", "score_rows", "vocabulary_loss"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from deixis.model import Network
+from deixis.network.model import Network
 from deixis.training.recipe import Recipe
 
 __all__ = ["Average", "Optimiser", "freeze", "rate_at"]

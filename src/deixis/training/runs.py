@@ -10,21 +10,21 @@ from pathlib import Path
 import torch
 
 from deixis.artefacts import MANIFEST, Manifest, digest_file, read_lines
-from deixis.checkpoints import ModelFolder, Precision, network_from_bert
+from deixis.corpus.windows import SPLITS, WindowSet
 from deixis.documents import Document
-from deixis.encoding import Tokenizer
 from deixis.errors import InputError
-from deixis.model import WordsSee
+from deixis.folder.model_folder import ModelFolder, Precision, network_from_bert
+from deixis.knowledge.vocabulary import Vocabulary
+from deixis.network.encoding import Tokenizer
+from deixis.network.model import WordsSee
+from deixis.training.checkpoints import Saving
 from deixis.training.data import TrainingData
 from deixis.training.descriptions import describe, describe_table, fold, load_vectors, read_descriptions, save_vectors
 from deixis.training.distributed import Processes
 from deixis.training.loop import Step, train
 from deixis.training.recipe import Recipe
 from deixis.training.reporting import report
-from deixis.training.state import Saving
 from deixis.training.teachers import Teachers
-from deixis.vocabulary import Vocabulary
-from deixis.wikipedia.windows import SPLITS, WindowSet
 
 __all__ = ["Output", "Start", "finetune", "pretrain", "read_documents"]
 

@@ -14,13 +14,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deixis.batching import Batch, pack
 from deixis.documents import LEAST_PRIOR
 from deixis.errors import InputError
+from deixis.network.batching import Batch, pack
+from deixis.network.special import MASK, UNK
 from deixis.training.data import TrainingData
 from deixis.training.masking import choose_masked, choose_words
 from deixis.training.recipe import Recipe
-from deixis.vocabulary import MASK, UNK
 
 __all__ = ["Pass", "Plan", "StepData", "ahead"]
 

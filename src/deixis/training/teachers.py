@@ -21,15 +21,16 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the field's own name for it
 from torch import Tensor
 
-from deixis.batching import Batch
-from deixis.checkpoints import ModelFolder
 from deixis.documents import LEAST_PRIOR
 from deixis.errors import InputError
-from deixis.model import Network, Static
+from deixis.folder.model_folder import ModelFolder
+from deixis.knowledge.vocabulary import Vocabulary
+from deixis.network.batching import Batch
+from deixis.network.model import Network, Static
+from deixis.network.special import MASK, PAD, SPECIAL, UNK
 from deixis.training.objectives import Outcome, labelled_loss, read_targets, score_rows
 from deixis.training.recipe import Recipe
 from deixis.training.steps import Pass
-from deixis.vocabulary import MASK, PAD, SPECIAL, UNK, Vocabulary
 
 __all__ = ["Lesson", "Teachers", "find_rivals", "lesson_loss", "show_decisions", "taught"]
 

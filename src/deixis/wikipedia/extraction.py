@@ -26,10 +26,10 @@ from deixis.documents import normalise_title
 from deixis.errors import InputError
 from deixis.wikipedia.articles import Article
 from deixis.wikipedia.dump import Chunk, Dump, Page, dumps_of, parse_pages
+from deixis.wikipedia.parallel import Spread, in_order
 from deixis.wikipedia.redirects import Redirects, read_redirects
 from deixis.wikipedia.titles import Site
 from deixis.wikipedia.wikitext import parse
-from deixis.wikipedia.workers import Spread, in_order
 
 __all__ = ["Extraction", "build_articles", "manifest_path"]
 

@@ -1,0 +1,1 @@
+"""Articles to training data: names, counts, windows."""

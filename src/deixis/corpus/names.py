@@ -1,0 +1,152 @@
+"""Wikipedia's names into a candidate store: link texts, titles, redirects, aliases, descriptions, pages of meanings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import marisa_trie
+
+from deixis.artefacts import Manifest, read_lines
+from deixis.corpus.counting import digests, gather_redirects
+from deixis.errors import InputError
+from deixis.knowledge.build import StoreBuilder
+from deixis.knowledge.occurrences import OccurrenceCounter, Occurrences
+from deixis.wikipedia.articles import Article, read_articles
+from deixis.wikipedia.parallel import in_order
+
+__all__ = ["NameSources", "build_store", "read_pairs"]
+
+BATCH = 256  # articles counted at a time
+Step = tuple[Path, Callable[[Path], None]]
+
+
+@dataclass(frozen=True, slots=True)
+class NameSources:
+    """The files that a store is built from."""
+
+    articles: Sequence[Path] = ()  # pages of Wikipedia
+    annotated: Sequence[Path] = ()  # article JSONL whose own titles are no entities: news, tables, your own text
+    redirects: Sequence[Path] = ()  # from<TAB>to
+    aliases: Sequence[Path] = ()  # alias<TAB>title
+    descriptions: Sequence[Path] = ()  # title<TAB>description
+
+
+def build_store(
+    sources: NameSources,
+    output: Path,
+    *,
+    occurrences: bool = True,
+    workers: int = 1,
+    report: Callable[[str], None] | None = None,
+    progress: Callable[[Iterable[Step]], Iterable[Step]] = iter,
+) -> Manifest:
+    """Write the store of all names found in the sources; `occurrences` of names in the articles make them detectable.
+
+    Counting reads the articles once more, when all names are known; `workers` are its processes.
+    """
+    parents = digests(
+        articles=sources.articles,
+        annotated=sources.annotated,
+        redirects=sources.redirects,
+        aliases=sources.aliases,
+        descriptions=sources.descriptions,
+    )
+    builder = StoreBuilder(gather_redirects(sources.articles, sources.redirects))
+    steps: list[Step] = [
+        *((path, lambda path: add_articles(builder, read_articles(path, report=report))) for path in sources.articles),
+        *(
+            (path, lambda path: add_annotated(builder, read_articles(path, report=report)))
+            for path in sources.annotated
+        ),
+        *((path, lambda path: add_aliases(builder, path)) for path in sources.aliases),
+        *((path, lambda path: add_descriptions(builder, path)) for path in sources.descriptions),
+    ]
+    for path, add in progress(steps):
+        add(path)
+    texts = [*sources.articles, *sources.annotated] if occurrences else []
+
+    def count(trie: Path) -> Occurrences:
+        total = Occurrences(Counter(), Counter(), Counter())
+        counting: list[Step] = [(path, lambda path: count_names(total, path, trie, workers)) for path in texts]
+        for path, add in progress(counting):
+            add(path)
+        return total
+
+    return builder.save(output, {"occurrences": bool(texts)}, parents, count if texts else None)
+
+
+def count_names(total: Occurrences, path: Path, trie: Path, workers: int = 1) -> None:
+    """Count the names of a trie in the articles of a file; pages of meanings have no running text."""
+    # What cannot be read was reported when the names were collected.
+    pages = (a for a in read_articles(path, report=lambda _: None) if a.redirect is None and not a.disambiguation)
+    batches = iter(lambda: list(islice(pages, BATCH)), [])
+    for counts in in_order(_count_batch, batches, workers, _open_names, trie):
+        for column, more in zip(total, counts, strict=True):
+            column.update(more)
+
+
+_names: Any = None  # of this process
+
+
+def _open_names(trie: Path) -> None:
+    global _names
+    _names = marisa_trie.Trie().mmap(str(trie))
+
+
+def _count_batch(articles: list[Article]) -> Occurrences:
+    counter = OccurrenceCounter(_names)
+    for article in articles:
+        counter.add(article.title, article.text, [(link.start, link.end) for link in article.links])
+    return counter.counts
+
+
+def add_articles(builder: StoreBuilder, articles: Iterable[Article]) -> None:
+    """Add the link texts of pages, their titles, and the meanings that pages of meanings list."""
+    links: Counter[tuple[str, str]] = Counter()
+    for article in articles:
+        if article.redirect is not None:
+            continue  # the builder has them all
+        builder.counts["articles"] += 1
+        builder.add_title(article.title)
+        links.update((article.surface(link), link.target) for link in article.links)
+        if article.disambiguation:
+            builder.add_meanings(article.title, sorted({link.target for link in article.links}))
+    for (surface, target), count in links.items():
+        builder.add_link(surface, target, count)
+
+
+def add_annotated(builder: StoreBuilder, articles: Iterable[Article]) -> None:
+    """Add the link texts alone."""
+    links: Counter[tuple[str, str]] = Counter()
+    for article in articles:
+        builder.counts["annotated texts"] += 1
+        links.update((article.surface(link), link.target) for link in article.links)
+    for (surface, target), count in links.items():
+        builder.add_link(surface, target, count)
+
+
+def add_aliases(builder: StoreBuilder, path: Path) -> None:
+    """Add other names of entities: lines alias<TAB>title."""
+    for alias, title in read_pairs(path, "an alias, a tab and a title"):
+        builder.add_alias(alias, title)
+
+
+def add_descriptions(builder: StoreBuilder, path: Path) -> None:
+    """Add the titles, and the abbreviations in brackets, of lines title<TAB>description."""
+    for title, description in read_pairs(path, "a title, a tab and a description"):
+        builder.add_description(title, description)
+
+
+def read_pairs(path: Path, expected: str) -> Iterator[tuple[str, str]]:
+    """Yield the first two fields of tab-separated lines; `expected` says what they are, for messages."""
+    for number, line in read_lines(path):
+        try:
+            first, second, *_ = line.decode().split("\t")
+        except ValueError:  # too few fields, or not UTF-8
+            raise InputError(f"{path}:{number} is not {expected}") from None
+        yield first, second

@@ -1,0 +1,1 @@
+"""Model folders: opened, saved, started from other people's, edited."""

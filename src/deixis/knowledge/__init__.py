@@ -1,0 +1,1 @@
+"""What is known of entities: titles, names, rows; opened, asked, changed."""

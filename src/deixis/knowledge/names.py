@@ -1,0 +1,348 @@
+"""The store: surfaces to entities with counts, mapped into memory from one folder.
+
+    titles.bin, titles-offsets.npy        the titles in alphabetical order, as UTF-8: an entity's number is its place
+    popularity.npy     (titles,)          links to the entity with any surface
+    names.marisa       trie: keys of surfaces (surfaces.py) -> number
+    names-offsets.npy  (names + 1,)       into the three below; a name's entries are sorted by weight, ties by title
+    names-entities.npy (entries,)
+    names-counts.npy   (entries,)         links with this surface to this entity, and the counts of imported lists
+    names-kinds.npy    (entries,) uint8   where the entry comes from, a sum of `Kind`s
+    parts.marisa, parts-offsets.npy, parts-entities.npy
+                                          beginnings and ends of titles, and initials (behind a "#"), to entities by
+                                          popularity: no names by themselves, tried with a document's help (names.py)
+
+    occurrences.npy    (counted, 3)       articles where a name is written as one, where it is linked so, where it
+                                          is in lower case (occurrences.py); a store need not have it
+    occurrences-present.npy  (names / 64,)  a bit a name: whether it was counted at all
+    occurrences-before.npy   (names / 64,)  how many were, before each 64
+
+Counts are kept and priors computed when asked, so stores can be merged. Numbers are unsigned, in as few bytes as the
+largest of their file needs; counts are float32 where a list was imported with parts of a link.
+"""
+
+from __future__ import annotations
+
+import bisect
+import mmap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntFlag
+from functools import lru_cache
+from itertools import groupby
+from pathlib import Path
+from typing import Any, cast
+
+import marisa_trie
+import numpy as np
+
+from deixis.artefacts import MANIFEST, Manifest
+from deixis.documents import Candidate, Document
+from deixis.errors import ArtefactError
+from deixis.knowledge.extension import ADDED, UNSTATED, Extension
+from deixis.knowledge.resolve import resolve_names
+from deixis.knowledge.surfaces import key, variants
+from deixis.knowledge.words import Span, Word, find_names, find_words
+
+__all__ = ["WEIGHTS", "CandidateStore", "Entry", "ExtendedStore", "Kind"]
+
+CACHE = 1 << 15  # names whose candidates are kept: texts repeat theirs
+
+
+class Kind(IntFlag):
+    """Where an entry of the store comes from."""
+
+    LINK = 1  # a link text
+    TITLE = 2  # the title
+    SHORT = 4  # the title without its bracket or what follows its comma
+    REDIRECT = 8  # a page that leads there
+    ALIAS = 16  # a list of other names, or an abbreviation in the entity's description
+    DISAMBIGUATION = 32  # a page of meanings
+    LISTED = 64  # an imported candidate list
+
+
+# What a source is worth beside one link: titles are names that nobody needed to write down twice.
+_WORTH = {Kind.TITLE: 1.0, Kind.REDIRECT: 1.0, Kind.SHORT: 0.5, Kind.ALIAS: 0.5, Kind.DISAMBIGUATION: 0.25}
+WEIGHTS = tuple(sum(worth for kind, worth in _WORTH.items() if kinds & kind) for kinds in range(256))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One meaning of a name, as stored."""
+
+    entity: str
+    count: float
+    kind: Kind
+    weight: float  # the count, and what the sources are worth
+    popularity: int
+
+
+class CandidateStore:
+    """Surfaces to candidates; `lookup` for one surface, `candidates` for all mentions of a document.
+
+    Examples:
+        >>> store = CandidateStore.open(Path("velm/store"))
+        >>> [candidate.entity for candidate in store.lookup("the Falcon")]
+        ['Falcon (boat)', 'Falcon (opening)']
+    """
+
+    def __init__(self, folder: Path, manifest: Manifest, k: int) -> None:
+        self.folder, self.manifest, self.k = folder, manifest, k
+        self._names, self._parts = _trie(folder / "names.marisa"), _trie(folder / "parts.marisa")
+        # Slices of memoryviews cost a third of those of arrays, and look-ups are many and small.
+        self._titles, self._title_offsets = _mapped(folder / "titles.bin"), _view(folder / "titles-offsets.npy")
+        self._popularity = _view(folder / "popularity.npy")
+        self._name_offsets, self._name_entities = (
+            _view(folder / "names-offsets.npy"),
+            _view(folder / "names-entities.npy"),
+        )
+        self._counts, self._kinds = _view(folder / "names-counts.npy"), _view(folder / "names-kinds.npy")
+        self._part_offsets, self._part_entities = (
+            _view(folder / "parts-offsets.npy"),
+            _view(folder / "parts-entities.npy"),
+        )
+        self._occurrences = (
+            tuple(_view(folder / f"occurrences{part}.npy") for part in ("", "-present", "-before"))
+            if (folder / "occurrences.npy").exists()
+            else None
+        )
+        self.named = lru_cache(CACHE)(self._named)
+
+    @classmethod
+    def open(cls, folder: Path, k: int = 30) -> CandidateStore:
+        """Map a store, with what was added to it; `k` is the number of candidates a mention gets."""
+        if (folder / ADDED).exists():
+            return ExtendedStore.open(folder, k)
+        return cls(folder, Manifest.load(folder / MANIFEST, "candidates"), k)
+
+    @property
+    def digest(self) -> str:
+        """The digest that what is made with this store records."""
+        return self.manifest.digest
+
+    def __len__(self) -> int:
+        """Return the number of names."""
+        return len(self._names)
+
+    def __contains__(self, surface: str) -> bool:
+        return key(surface) in self._names
+
+    def names(self) -> Iterator[str]:
+        """Yield the key of every name."""
+        yield from self._names.iterkeys()
+
+    def titles(self) -> Iterator[tuple[str, int]]:
+        """Yield every entity with its popularity, in alphabetical order."""
+        for number, popularity in enumerate(self._popularity):
+            yield self._title(number), popularity
+
+    def popularity(self, title: str) -> int | None:
+        """Return how often an entity is linked, None for an unknown one."""
+        number = bisect.bisect_left(range(len(self._popularity)), title, key=self._title)
+        known = number < len(self._popularity) and self._title(number) == title
+        return self._popularity[number] if known else None
+
+    def lookup(self, surface: str, k: int | None = None) -> tuple[Candidate, ...]:
+        """Return the k best candidates of a surface by itself: of its key, else of the first variant that has any."""
+        name = key(surface)
+        found = self.named(name, k or self.k)
+        if not found:
+            for variant in variants(name):
+                if found := self.named(variant, k or self.k):
+                    break
+        return found
+
+    def candidates(self, document: Document) -> list[tuple[Candidate, ...]]:
+        """Return the candidates of every mention, with the help of the whole document (names.py).
+
+        Examples:
+            >>> from deixis import Mention
+            >>> store = CandidateStore.open(Path("velm/store"))
+            >>> document = Document("Lena Brandt rowed. Brandt sang.", (Mention(0, 11), Mention(19, 25)))
+            >>> [len(candidates) for candidates in store.candidates(document)]
+            [2, 2]
+        """
+        return resolve_names(self, document, self.k)
+
+    def forget(self) -> None:
+        """Empty the cache of names asked before."""
+        self.named.cache_clear()
+
+    def _named(self, name: str, k: int) -> tuple[Candidate, ...]:
+        """Return the k best candidates stored under a key, with their priors p(e|m)."""
+        number = self._names.get(name)
+        if number is None:
+            return ()
+        start, end = self._name_offsets[number], self._name_offsets[number + 1]
+        if end - start == 1:
+            return (Candidate(self._title(self._name_entities[start]), 1.0),)
+        weight = WEIGHTS
+        weights = [n + weight[kind] for n, kind in zip(self._counts[start:end], self._kinds[start:end], strict=True)]
+        total, title = sum(weights), self._title
+        entities = self._name_entities[start : start + k if end - start > k else end].tolist()
+        return tuple([Candidate(title(one), n / total) for one, n in zip(entities, weights, strict=False)])
+
+    def parts(self, name: str) -> list[tuple[str, int]]:
+        """Return the titles that a key is a part of (or the initials of, behind a "#"), with their popularity."""
+        number = self._parts.get(name)
+        if number is None:
+            return []
+        entities = self._part_entities[self._part_offsets[number] : self._part_offsets[number + 1]]
+        return [(self._title(entity), self._popularity[entity]) for entity in entities]
+
+    def find_names(self, words: list[Word]) -> Iterator[list[Span]]:
+        """Yield the names that start at each word of a text, shorter before longer."""
+        return find_names(words, self._names)
+
+    def find_words(self, words: list[Word]) -> Iterator[Span]:
+        """Yield the longest term in lower case that starts at each word of a text."""
+        return find_words(words, self._names)
+
+    def number(self, name: str) -> int | None:
+        """Return the number of a name, by its key."""
+        return cast("int | None", self._names.get(name))
+
+    def links(self, number: int) -> float:
+        """Return how many links (and counts of imported lists) have this name."""
+        return float(sum(self._counts[self._name_offsets[number] : self._name_offsets[number + 1]]))
+
+    @property
+    def has_occurrences(self) -> bool:
+        """Whether it was counted how often names occur in text."""
+        return self._occurrences is not None
+
+    def occurrences(self, number: int) -> tuple[int, int, int] | None:
+        """Return in how many articles a name is written as one, linked so, and in lower case; None if not counted."""
+        if self._occurrences is None:
+            return None
+        counted, present, before = self._occurrences
+        word, bit = divmod(number, 64)
+        bits = present[word]
+        if not bits >> bit & 1:
+            return 0, 0, 0
+        row = before[word] + (bits & ((1 << bit) - 1)).bit_count()
+        return counted[row, 0], counted[row, 1], counted[row, 2]
+
+    def entries(self, name: str) -> Iterator[Entry]:
+        """Yield all that is stored under the key of a name."""
+        number = self._names.get(name)
+        if number is None:
+            return
+        for at in range(self._name_offsets[number], self._name_offsets[number + 1]):
+            entity, count, kinds = self._name_entities[at], self._counts[at], self._kinds[at]
+            yield Entry(self._title(entity), count, Kind(kinds), count + WEIGHTS[kinds], self._popularity[entity])
+
+    def _title(self, number: int) -> str:
+        return self._titles[self._title_offsets[number] : self._title_offsets[number + 1]].decode()
+
+
+class ExtendedStore(CandidateStore):
+    """A store with an extension; numbers of added names follow those of the store's own."""
+
+    def __init__(self, folder: Path, manifest: Manifest, k: int, extension: Extension) -> None:
+        super().__init__(folder, manifest, k)
+        self.extension = extension
+        self._added = marisa_trie.Trie(sorted(extension.names))
+
+    @classmethod
+    def over(cls, store: CandidateStore, extension: Extension) -> ExtendedStore:
+        """Put an extension on top of an open store, in place of the one that it has."""
+        return cls(store.folder, store.manifest, store.k, extension)
+
+    @classmethod
+    def open(cls, folder: Path, k: int = 30) -> ExtendedStore:
+        """Map a store and read its extension."""
+        return cls(folder, Manifest.load(folder / MANIFEST, "candidates"), k, Extension.load(folder))
+
+    def __contains__(self, surface: str) -> bool:
+        return key(surface) in self.extension.names or super().__contains__(surface)
+
+    def _named(self, name: str, k: int) -> tuple[Candidate, ...]:
+        added, hidden = self.extension.names.get(name, ()), self.extension.hidden
+        if not added and not hidden:
+            return super()._named(name, k)
+        own = {title for title, _ in added}
+        below = [
+            candidate
+            for candidate in super()._named(name, k + len(hidden) if hidden else k)
+            if candidate.entity not in hidden and candidate.entity not in own
+        ]
+        known = sum(candidate.prior or 0.0 for candidate in below)
+        chosen = self.extension.priors(name, alone=not below)
+        left = 1 - sum(prior for _, prior in chosen)
+        scaled = [(entity, (prior or 0.0) / known * left) for entity, prior in below] if known else []
+        ranked = sorted([*chosen, *scaled], key=lambda pair: (-pair[1], pair[0]))
+        return tuple(Candidate(*pair) for pair in ranked[:k])
+
+    def entries(self, name: str) -> Iterator[Entry]:
+        """Yield all that is stored under the key of a name; an added one has its stated prior as its count."""
+        for title, prior in self.extension.names.get(name, ()):
+            yield Entry(title, prior or 0.0, Kind.LISTED, prior or UNSTATED, 0)
+        own = {title for title, _ in self.extension.names.get(name, ())}
+        for entry in super().entries(name):
+            if entry.entity not in self.extension.hidden and entry.entity not in own:
+                yield entry
+
+    def parts(self, name: str) -> list[tuple[str, int]]:
+        """Return the titles that a key is a part of; those added go as if linked once."""
+        added = [(title, 1) for title in self.extension.parts.get(name, ())]
+        own = {title for title, _ in added} | self.extension.hidden
+        return [pair for pair in super().parts(name) if pair[0] not in own] + added
+
+    def find_names(self, words: list[Word]) -> Iterator[list[Span]]:
+        """Yield the names that start at each word of a text, shorter before longer; an added name hides its like."""
+        size = len(self._names)
+        added = [span._replace(name=span.name + size) for spans in find_names(words, self._added) for span in spans]
+        below = [span for spans in super().find_names(words) for span in spans]
+        merged = {(span.first, span.last): span for span in [*below, *added]}
+        for _, spans in groupby((merged[place] for place in sorted(merged)), key=lambda span: span.first):
+            yield list(spans)
+
+    def number(self, name: str) -> int | None:
+        """Return the number of a name, by its key."""
+        added = self._added.get(name)
+        return super().number(name) if added is None else len(self._names) + int(added)
+
+    def links(self, number: int) -> float:
+        """Return how many links have this name; an added one goes as if linked a thousand times."""
+        return super().links(number) if number < len(self._names) else 1000.0
+
+    def occurrences(self, number: int) -> tuple[int, int, int] | None:
+        """Return in how many articles a name is written as one, linked so, and in lower case.
+
+        An added name is one that somebody wants to find: it goes as if linked wherever it is written as a name.
+        """
+        size = len(self._names)
+        if number < size:
+            return super().occurrences(number)
+        below = super().number(self._added.restore_key(number - size))
+        counted = None if below is None else super().occurrences(below)
+        if counted is None:
+            return (0, 0, 0) if self.has_occurrences else None
+        return counted[0], counted[0], counted[2]
+
+
+def _trie(path: Path) -> Any:
+    try:
+        return marisa_trie.Trie().mmap(str(path))
+    except (OSError, RuntimeError):
+        raise _damaged(path) from None
+
+
+def _mapped(path: Path) -> mmap.mmap:
+    try:
+        with path.open("rb") as file:
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError):
+        raise _damaged(path) from None
+
+
+def _view(path: Path) -> memoryview[Any]:
+    try:
+        return memoryview(np.load(path, mmap_mode="r", allow_pickle=False))
+    except (OSError, ValueError, EOFError):
+        raise _damaged(path) from None
+
+
+def _damaged(path: Path) -> ArtefactError:
+    what = "is damaged" if path.exists() else "is missing"
+    return ArtefactError(f"{path} {what}; copy the folder again or run `deixis candidates build`")

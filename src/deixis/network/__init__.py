@@ -1,0 +1,1 @@
+"""The network: text in, states and decisions out."""

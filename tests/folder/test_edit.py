@@ -1,0 +1,276 @@
+"""Entities of a model: added from text, changed, removed, saved; what others answer stays the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from deixis.documents import Candidate, Document, Identity, Mention
+from deixis.errors import ArtefactError, InputError
+from deixis.folder.edit import add, alike, build_folder, describe, fit, remove, save_edited
+from deixis.folder.model_folder import ModelFolder, Precision
+from deixis.inference import Disambiguator
+from deixis.knowledge import describe as describing
+from deixis.knowledge.build import StoreBuilder
+from deixis.knowledge.describe import TAKEN_OFF, Describer, read_texts
+from deixis.knowledge.entities import Entity
+from deixis.knowledge.names import CandidateStore
+from deixis.knowledge.vocabulary import Vocabulary
+from deixis.network.precision import Arithmetic, compute_in
+from tests.worlds import ENTITIES, make_document, make_network, make_tokenizer
+
+DESCRIPTIONS = {f"Entity {number}": f"the {number} of a city team" for number in range(ENTITIES)}
+NEW = Entity.from_record(
+    {
+        "title": "Zed Cup",
+        "description": "a rugby final of the world",
+        "names": ["Zed"],
+        "url": "https://example.org/zed",
+        "examples": ["The team won the [[Zed]] in a city.", "[[Zed]] final played."],
+    }
+)
+
+
+def make_model(tmp_path: Path) -> ModelFolder:
+    titles = Vocabulary.of(f"Entity {number}" for number in range(ENTITIES))
+    known = Vocabulary(titles.titles, [0, 0, 0, *range(1, ENTITIES + 1)])
+    builder = StoreBuilder()
+    for title in known.entities:
+        builder.add_link("cup", title)
+    builder.save(tmp_path / "store", {}, {})
+    store = CandidateStore.open(tmp_path / "store")
+    return fit(ModelFolder(make_network(), make_tokenizer(), known, store), DESCRIPTIONS, 1000)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> ModelFolder:
+    return make_model(tmp_path)
+
+
+def answers(model: ModelFolder, documents: list[Document]) -> list[list[tuple[str | None, float]]]:
+    nlp = Disambiguator(model.network, model.tokenizer, model.vocabulary)
+    return [[(r.entity, r.probability) for r in result] for result in nlp.disambiguate_many(documents)]
+
+
+def test_the_map_learns_what_depends_on_the_text() -> None:
+    """Rows made by a linear map of features come back for texts that it was not fitted on."""
+    network, tokenizer = make_network(entities=403), make_tokenizer()
+    texts = {f"Entity {n}": f"{n % 7} {n % 11} the cup of {n} team {n * n}" for n in range(400)}
+    features = read_texts(network, tokenizer, list(texts.items()))
+    true = torch.randn(features.shape[1], 32, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        network.entity_embeddings.entity_embeddings.weight[3:] = features @ true
+    vocabulary = Vocabulary(["[PAD]", "[UNK]", "[MASK]", *texts], [0, 0, 0, *([9] * 300), *([0] * 100)])
+    describer = Describer.fit(network, tokenizer, vocabulary, texts)
+    rows, _ = describer.rows(network, tokenizer, list(texts.items())[300:])  # these have no links: not fitted on
+    expected = (features @ true)[300:]
+    assert describer.explained > 0.5
+    left = (rows - expected).square().sum() / (expected - expected.mean(0)).square().sum()
+    assert left < 0.3
+
+
+def test_an_added_entity_is_answered_and_the_others_stay_the_same(model: ModelFolder) -> None:
+    documents = [make_document(seed) for seed in range(8)]
+    before = answers(model, documents)
+    bigger = add(model, [NEW])
+    assert answers(bigger, documents) == before
+    assert bigger.vocabulary.row("Zed Cup") == len(model.vocabulary)
+    assert bigger.store is not None and bigger.store.lookup("Zed") == (Candidate("Zed Cup", 1.0),)
+    with pytest.raises(InputError, match="'Zed Cup' is an entity of the model already; leave it out"):
+        add(bigger, [NEW])
+    again = add(bigger, [replace(NEW, description="a city")], clashes=True)
+    assert len(again.vocabulary) == len(bigger.vocabulary)
+    assert not torch.equal(row_of(again, "Zed Cup"), row_of(bigger, "Zed Cup"))
+
+
+def row_of(model: ModelFolder, title: str) -> torch.Tensor:
+    row = model.vocabulary.row(title)
+    assert row is not None
+    return model.network.candidate_rows(torch.tensor(row))[0].detach()
+
+
+def test_dropout_has_no_part_in_it(model: ModelFolder) -> None:
+    plain = add(model, [NEW])
+    model.network.train()
+    assert torch.equal(row_of(add(model, [NEW]), "Zed Cup"), row_of(plain, "Zed Cup"))
+
+
+def test_many_descriptions_are_read_by_a_faster_copy(model: ModelFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may compute in int8; the network itself goes on in what it was opened in."""
+    documents = [make_document(seed) for seed in range(3)]
+    before, row = answers(model, documents), row_of(add(model, [NEW]), "Zed Cup")
+    monkeypatch.setattr(describing, "MANY", 1)
+    assert torch.cosine_similarity(row_of(add(model, [NEW]), "Zed Cup"), row, dim=0) > 0.98
+    assert answers(model, documents) == before
+
+
+def test_an_odd_name_earns_no_more_than_a_usual_one(model: ModelFolder) -> None:
+    describer = model.describer
+    assert describer is not None and 0 < describer.spread < 100
+    parts = (model.network, model.tokenizer, [("Zed Cup", "a rugby final of the world")])
+    _, usual = describer.rows(*parts)
+    # The level so high that every name scores far under it.
+    _, odd = replace(describer, level=describer.level + 1000).rows(*parts)
+    _, plain = replace(describer, level=describer.level + 1000, spread=0.0).rows(*parts)
+    assert odd - plain == pytest.approx(TAKEN_OFF * describer.spread, rel=1e-3)
+    assert abs(usual - plain) < 100
+
+
+def test_examples_move_the_row_towards_their_mentions(model: ModelFolder) -> None:
+    assert NEW.examples
+    document = NEW.examples[0].with_candidates([(Candidate("Zed Cup"), *map(Candidate, list(DESCRIPTIONS)[:20]))])
+    plain = add(model, [replace(NEW, examples=())])
+    sharp = add(model, [NEW])
+
+    def chance(of: ModelFolder) -> float:
+        nlp = Disambiguator(of.network, of.tokenizer, of.vocabulary)
+        return dict(nlp.disambiguate(document)[0].alternatives)["Zed Cup"]
+
+    def by_itself(of: ModelFolder) -> float:
+        weight, bias = of.network.candidate_rows(torch.tensor(of.vocabulary.row("Zed Cup")))
+        return (read_texts(of.network, of.tokenizer, [("Zed", None)])[0] @ weight + bias).item()
+
+    assert chance(sharp) > chance(plain) + 0.1
+    assert by_itself(sharp) == pytest.approx(by_itself(plain), abs=1e-3)  # only the sentences count, not the name
+    for title in DESCRIPTIONS:
+        assert torch.equal(row_of(sharp, title), row_of(plain, title))
+
+
+def test_rows_that_training_hardly_saw_are_moved_towards_their_descriptions(model: ModelFolder) -> None:
+    """Entity n has n + 1 links; what was added has none, and stays."""
+    bigger = add(model, [NEW])
+    texts = {**{title: f"{text} of the world" for title, text in DESCRIPTIONS.items()}, "Zed Cup": "a city", "No": "x"}
+    moved, number = describe(bigger, texts, links=4, part=0.25)
+    whole, _ = describe(bigger, texts, links=4, part=1)
+    assert number == 4
+    for title in ("Entity 0", "Entity 3"):
+        old, new = row_of(bigger, title), row_of(whole, title)
+        assert not torch.allclose(old, new)
+        assert torch.allclose(row_of(moved, title), 0.75 * old + 0.25 * new, atol=1e-5)
+    for title in ("Entity 4", "Zed Cup"):
+        assert torch.equal(row_of(moved, title), row_of(bigger, title))
+    assert moved.vocabulary.titles == bigger.vocabulary.titles
+    assert describe(bigger, {"No": "x"}) == (bigger, 0)
+    with pytest.raises(InputError, match="fit one with `deixis entities fit"):
+        describe(replace(model, describer=None), texts)
+
+
+def test_rows_that_are_not_moved_stay_to_the_bit(model: ModelFolder) -> None:
+    table = model.network.entity_embeddings
+    table.entity_embeddings = table.entity_embeddings.quantised("int8")
+    moved, _ = describe(model, {"Entity 1": "a rugby final of the world"})
+    before, after = (of.network.state_dict() for of in (model, moved))
+    names = [name for name in before if not torch.equal(before[name], after[name])]
+    assert names and all(
+        name.startswith(("entity_embeddings.entity_embeddings.", "entity_predictions.bias")) for name in names
+    )
+    at = model.vocabulary.row("Entity 1")
+    for name in names:
+        differs = (before[name] != after[name]).reshape(len(before[name]), -1).any(-1)
+        assert differs.nonzero().flatten().tolist() == [at]
+
+
+def test_a_removed_entity_is_gone_from_table_and_names(model: ModelFolder) -> None:
+    smaller = remove(model, ["Entity 7", "Entity 9"])
+    assert len(smaller.vocabulary) == len(model.vocabulary) - 2
+    assert "Entity 7" not in smaller.vocabulary
+    assert torch.equal(row_of(smaller, "Entity 8"), row_of(model, "Entity 8"))
+    assert smaller.store is not None
+    assert not {"Entity 7", "Entity 9"} & {entity for entity, _ in smaller.store.lookup("cup", 100)}
+    assert smaller.store.lookup("Entity 7") == ()
+    back = add(smaller, [replace(NEW, title="Entity 7")])
+    assert back.store is not None and back.store.lookup("Entity 7")[0].entity == "Entity 7"
+    with pytest.raises(InputError, match=r"'Nobody' is no entity of the model \(and 1 more\)"):
+        remove(model, ["Nobody", "None"])
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16", "int8"])
+def test_a_folder_keeps_what_was_added(tmp_path: Path, precision: Precision) -> None:
+    model = make_model(tmp_path)
+    told = {"linking": {"set": "aida-a"}, "trust": 0.7}
+    model.save(tmp_path / "model", table=precision, encoder=precision, candidates=tmp_path / "store", parameters=told)
+    source = ModelFolder.load(tmp_path / "model")
+    save_edited(add(source, [NEW]), tmp_path / "model", tmp_path / "bigger", {"entities new.jsonl": "0" * 64})
+    bigger = ModelFolder.load(tmp_path / "bigger")
+    assert bigger.known == (NEW.to_json(),)
+    weight, scale = bigger.network.entity_embeddings.entity_embeddings.weight, source.network.entity_embeddings
+    assert weight.dtype == scale.entity_embeddings.weight.dtype
+    manifest = (tmp_path / "bigger" / "manifest.json").read_text()
+    assert "entities new.jsonl" in manifest and '"entities added": 1' in manifest
+    assert '"set": "aida-a"' in manifest, "linking stays as it was calibrated"
+    documents = [make_document(seed) for seed in range(3)]
+    expected = answers(source, documents)
+    for got, wanted in zip(answers(bigger, documents), expected, strict=True):
+        assert [entity for entity, _ in got] == [entity for entity, _ in wanted]
+    nlp = Disambiguator.load(tmp_path / "bigger")
+    (resolution,) = nlp.disambiguate(Document("Zed won.", (Mention(0, 3),)))
+    assert (resolution.entity, resolution.url) == ("Zed Cup", "https://example.org/zed")
+    assert resolution.to_record()["resolution"]["url"] == "https://example.org/zed"
+    remade = remove(bigger, ["Zed Cup"])
+    assert remade.known == ()
+    assert remade.store is not None and remade.store.lookup("Zed") == ()
+
+
+@pytest.mark.parametrize("arithmetic", ["fp32", "bf16", "int8"])
+def test_in_memory_with_entities(model: ModelFolder, arithmetic: Arithmetic) -> None:
+    compute_in(model.network, arithmetic)
+    nlp = Disambiguator(model.network, model.tokenizer, model.vocabulary, model.store, describer=model.describer)
+    bigger = nlp.with_entities([{"title": "Zed Cup", "description": "a final", "names": ["Zed"], "id": "z1"}])
+    (resolution,) = bigger.disambiguate(Document("Zed won.", (Mention(0, 3),)))
+    assert resolution.identity == Identity(id="z1")
+    assert resolution.url is None  # it is no page of Wikipedia
+    assert "Zed Cup" not in nlp.vocabulary
+    twice = bigger.with_entities([Entity("Why Cup", "a final")])
+    assert "Zed Cup" in twice.vocabulary and len(twice.known) == 2
+
+
+def test_wikidata_ids_are_told(model: ModelFolder) -> None:
+    nlp = Disambiguator(
+        model.network, model.tokenizer, model.vocabulary, model.store, wikidata={"Entity 3": "Q3", "Zed": "Q1"}
+    )
+    document = Document("cup", (Mention(0, 3, candidates=(Candidate("Entity 3"),)),))
+    (resolution,) = nlp.disambiguate(document)
+    assert resolution.identity == Identity("https://en.wikipedia.org/wiki/Entity_3", wikidata="Q3")
+    assert resolution.to_record()["resolution"]["wikidata"] == "Q3"
+
+
+def test_a_knowledge_base_from_nothing(tmp_path: Path) -> None:
+    model = make_model(tmp_path)
+    model.save(tmp_path / "model", candidates=tmp_path / "store")
+    entities = [
+        Entity.from_record({"title": f"Zed ({kind})", "description": f"a {kind} of the world", "names": [["Zd", 0.4]]})
+        for kind in ("cup", "city", "team")
+    ]
+    build_folder(tmp_path / "model", entities, tmp_path / "own", {})
+    own = Disambiguator.load(tmp_path / "own")
+    assert list(own.vocabulary.entities) == ["Zed (cup)", "Zed (city)", "Zed (team)"]
+    assert own.candidates is not None
+    found = own.candidates.candidates(Document("Zed", (Mention(0, 3),)))[0]
+    assert {entity for entity, _ in found} == {"Zed (cup)", "Zed (city)", "Zed (team)"}
+    results = own("The Zed won.")
+    assert [r.text for r in results] == ["Zed"] and results[0].url is None
+    again = add(ModelFolder.load(tmp_path / "own"), [NEW])  # the map came along
+    assert len(again.known) == 4
+
+
+def test_what_cannot_be_is_said(tmp_path: Path, model: ModelFolder) -> None:
+    with pytest.raises(InputError, match="the model has no map from descriptions to rows; fit one with"):
+        add(replace(model, describer=None), [NEW])
+    with pytest.raises(InputError, match="2 entities have both a description and 5 links"):
+        fit(model, {"Entity 30": "a", "Entity 31": "b"}, 100)
+    assert model.describer is not None
+    other = replace(model, describer=replace(model.describer, weight=model.describer.weight[1:]))
+    with pytest.raises(ArtefactError, match="made for another table than this one of 32 columns; fit it again"):
+        add(other, [NEW])
+    (tmp_path / "map.safetensors").write_bytes(b"no")
+    with pytest.raises(ArtefactError, match=r"map.safetensors is damaged; make it again"):
+        Describer.load(tmp_path / "map.safetensors")
+
+
+def test_like_rows_are_told(model: ModelFolder) -> None:
+    near = alike(model, "Entity 3", 4)
+    assert len(near) == 4 and "Entity 3" not in dict(near)
+    assert [cosine for _, cosine in near] == sorted((cosine for _, cosine in near), reverse=True)

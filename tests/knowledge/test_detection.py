@@ -1,0 +1,201 @@
+"""Mentions in plain text: words as keys have them, what is counted, and which names are chosen."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import deixis
+from deixis.corpus.names import NameSources, build_store
+from deixis.folder.model_folder import Linking, ModelFolder
+from deixis.knowledge.build import StoreBuilder
+from deixis.knowledge.detection import NameDetector
+from deixis.knowledge.names import CandidateStore
+from deixis.knowledge.surfaces import key
+from deixis.knowledge.words import read_words
+from deixis.wikipedia.articles import Article, Link
+from tests.worlds import make_network, make_tokenizer, make_vocabulary
+
+TEXTS = {
+    "France": "It borders on [Spain]. In the north of France it rains; reading helps. He said that reading is fun.",
+    "Spain": "It borders on [France] and the [United States]. Then Reading was read, may be in reading.",
+    "Ada Marlow": "The rower [Ada Marlow] of [Reading] won the [World Cup] in [The Hague]. Marlow knew the World Cup.",
+    "Rain": "He is a saint, may it rain on [New York] and [York] and [York City]. It was on [May 3] that it rained.",
+    "Saints": "The saint of [St. Louis], and [AT&T] and [U.S.] and [Sotheby's] were named by the [United States].",
+}
+
+
+def article(title: str, marked: str) -> Article:
+    text, links = "", []
+    for place, part in enumerate(marked.replace("]", "[").split("[")):
+        if place % 2:
+            links.append(Link(len(text), len(text) + len(part), part))
+        text += part
+    return Article(title, text, tuple(links))
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> NameSources:
+    path = tmp_path_factory.mktemp("detection") / "articles.jsonl"
+    path.write_bytes(b"".join(article(*item).to_json() + b"\n" for item in TEXTS.items()))
+    return NameSources(articles=[path])
+
+
+@pytest.fixture(scope="module")
+def store(sources: NameSources, tmp_path_factory: pytest.TempPathFactory) -> CandidateStore:
+    folder = tmp_path_factory.mktemp("store") / "store"
+    build_store(sources, folder)
+    return CandidateStore.open(folder)
+
+
+def found(store: CandidateStore, text: str, threshold: float = 0.1) -> list[str]:
+    return [text[start:end] for start, end in NameDetector(store, threshold).detect(text)]
+
+
+@given(st.text(alphabet=st.sampled_from("AaBbé .'&-’sß\n1U"), max_size=40))
+def test_words_are_in_order_and_have_keys(text: str) -> None:
+    words = read_words(text)
+    assert all(word.key and 0 <= word.start < word.end <= len(text) for word in words)
+    assert all(left.end <= right.start for left, right in pairwise(words))
+
+
+@pytest.mark.parametrize("name", ["St. Louis", "AT&T", "U.S.", "J. R. R. Tolkien", "O'Neill", "Jean-Paul", "Łódź"])
+def test_words_joined_are_the_key(name: str) -> None:
+    words = read_words(f"so {name} it is")[1:-2]
+    assert " ".join(word.key for word in words) == key(name)
+    assert all(word.joined for word in words)
+
+
+def test_what_a_capital_says() -> None:
+    unsure = [word.key for word in read_words("The end. Here St. Louis is.\nALL IN CAPITALS\nNot so") if word.unsure]
+    assert unsure == ["the", "here", "all", "in", "capitals", "not"]
+
+
+def test_terms_in_lower_case_are_the_longest_there_are(tmp_path: Path) -> None:
+    builder = StoreBuilder()
+    for name in ("war", "prisoner of war", "camp", "War Camp", "of"):
+        builder.add_link(name, name.title(), 1)
+    builder.save(tmp_path, {}, {})
+    text = "A prisoner of war in a war camp, of War; 1 camp. camp-war"
+    terms = CandidateStore.open(tmp_path).find_words(read_words(text))
+    assert [text[term.start : term.end] for term in terms] == ["prisoner of war", "war camp", "camp", "camp", "war"]
+
+
+def test_occurrences_are_articles(store: CandidateStore) -> None:
+    def counts(name: str) -> tuple[int, int, int] | None:
+        number = store.number(name)
+        assert number is not None
+        return store.occurrences(number)
+
+    assert counts("united states") == (2, 2, 0)
+    assert counts("reading") == (2, 1, 2)  # named twice, linked once, in lower case twice
+    assert counts("france") == (1, 1, 0)  # not in its own article
+    assert counts("york") == (1, 1, 0)  # what lies in "New York" is no occurrence
+    assert counts("world cup") == (1, 1, 0)  # twice in one article is once
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("She left New York City for Spain.", ["New York", "Spain"]),  # of equally long ones the earlier stays
+        ("She won the World Cup in The Hague.", ["World Cup", "The Hague"]),
+        ("The World Cup began.", ["World Cup"]),
+        ("They met Ada Marlow. Marlow was late, said Marlow.", ["Ada Marlow", "Marlow", "Marlow"]),
+        ("Sotheby's of St. Louis, U.S., and AT&T.", ["Sotheby", "St. Louis", "U.S.", "AT&T"]),
+        ("the world cup in spain", []),
+        ("It was on May 3 that it rained in France's north.", ["France"]),
+        ("He knows Ada France, she Zork Spain well.", []),  # fragments of names that nobody knows
+        ("", []),
+    ],
+)
+def test_names_are_found(store: CandidateStore, text: str, expected: list[str]) -> None:
+    assert found(store, text) == expected
+
+
+def test_common_words_at_sentence_starts_and_in_headlines(store: CandidateStore) -> None:
+    assert found(store, "We saw Reading. Reading is fun.", 0.3) == ["Reading"]
+    assert found(store, "READING AND RAIN IN FRANCE\nAll went well.", 0.3) == ["FRANCE"]
+
+
+def test_a_store_without_occurrences_finds_names_too(sources: NameSources, tmp_path: Path) -> None:
+    manifest = build_store(sources, tmp_path / "store", occurrences=False)
+    store = CandidateStore.open(tmp_path / "store")
+    assert "occurrences.npy" not in manifest.files and not store.has_occurrences
+    assert found(store, "Reading is fun. She left New York for Spain.") == ["New York", "Spain"]
+
+
+def test_merged_stores_add_their_occurrences(store: CandidateStore, tmp_path: Path) -> None:
+    builder = StoreBuilder()
+    builder.add_store(store)
+    builder.add_store(store)
+    builder.add_alias("Lutetia", "Paris")
+    builder.save(tmp_path / "store", {}, {})
+    merged = CandidateStore.open(tmp_path / "store")
+    number, alias = merged.number("reading"), merged.number("lutetia")
+    assert number is not None and merged.occurrences(number) == (4, 2, 4)
+    assert alias is not None and merged.occurrences(alias) == (0, 0, 0)
+
+
+def test_a_text_is_linked(island: Path) -> None:
+    nlp = deixis.load(str(island / "model"))
+    text = "After the Golden Rook came Marlow and Brandt."
+    linked = nlp(text)
+    assert [resolution.text for resolution in linked] == ["Golden Rook", "Marlow", "Brandt"]
+    assert [resolution.entity for resolution in linked] == [
+        "Velm Cup (chess)",
+        "Ada Marlow (chess player)",
+        "Lena Brandt (composer)",
+    ]
+    assert linked[1].url == "https://en.wikipedia.org/wiki/Ada_Marlow_(chess_player)"
+    assert {title for title, _ in linked[1].alternatives} >= {"Ada Marlow (rower)"}
+    assert list(nlp.link_many([text, "nothing"])) == [linked, nlp("nothing")]
+    drawn = linked._repr_html_()
+    assert drawn is not None and "Ada_Marlow_(chess_player)" in drawn and "<script" not in drawn
+
+
+def test_given_mentions_and_other_detectors(island: Path) -> None:
+    class Last:
+        def detect(self, text: str) -> list[tuple[int, int]]:
+            return [(text.rindex(" ") + 1, len(text))]
+
+    nlp = deixis.load(str(island / "model"))
+    given = deixis.Document("Marlow met Brandt", (deixis.Mention(0, 6),))
+    assert [resolution.text for resolution in nlp.link(given)] == ["Marlow"]
+    nlp.detector = Last()
+    assert [resolution.text for resolution in nlp("Marlow met Brandt")] == ["Brandt"]
+    nlp.detector = None
+    with pytest.raises(deixis.InputError, match="no candidate store"):
+        nlp("Marlow")
+
+
+def test_none_of_these(island: Path) -> None:
+    nlp = deixis.load(str(island / "model"))
+    document = nlp.find("They saw Marlow.")
+    sure = nlp.disambiguate(document, order="local")[0]
+    assert sure.entity is not None and sure.probability < 1
+    between = (1 + sure.probability) / 2
+    unsure = nlp.disambiguate(document, order="local", threshold=between)[0]
+    assert unsure.entity is None and unsure.url is None and unsure.alternatives == sure.alternatives
+    assert unsure.reason is not None and sure.entity in unsure.reason
+    nlp.threshold = between
+    assert nlp.link(document, order="local")[0].entity is None  # on in `link`
+    assert nlp.disambiguate(document, order="local")[0].entity == sure.entity  # off in the paper's protocol
+    with pytest.raises(deixis.InputError, match="threshold is 2"):
+        nlp.link(document, threshold=2)
+
+
+def test_a_model_folder_keeps_its_thresholds(tmp_path: Path) -> None:
+    folder = ModelFolder(make_network(4), make_tokenizer(), make_vocabulary(), linking=Linking(0.3, 0.4))
+    folder.save(tmp_path / "model")
+    assert ModelFolder.load(tmp_path / "model").linking == Linking(0.3, 0.4)
+    assert deixis.load(str(tmp_path / "model")).threshold == 0.4
+
+
+def test_processes_count_the_same(sources: NameSources, store: CandidateStore, tmp_path: Path) -> None:
+    build_store(sources, tmp_path / "store", workers=2)
+    there = tmp_path / "store" / "occurrences.npy"
+    assert there.read_bytes() == (store.folder / "occurrences.npy").read_bytes()

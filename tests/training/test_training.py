@@ -1,0 +1,660 @@
+"""Training: masks, losses, packing, what is frozen, resuming, several processes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+from deixis.documents import Candidate, Document, Mention
+from deixis.errors import ArtefactError, InputError
+from deixis.folder.model_folder import ModelFolder
+from deixis.knowledge.vocabulary import Vocabulary
+from deixis.network.batching import Batch, make_batch
+from deixis.network.encoding import Window
+from deixis.network.model import EntityTable, Network
+from deixis.network.special import MASK, PAD, UNK
+from deixis.training import Diverged, Recipe, TrainingData, evaluate, read_recipe, train
+from deixis.training.descriptions import DescribedTable, describe_table, fold
+from deixis.training.masking import choose_masked
+from deixis.training.objectives import candidate_loss, outcome, read_targets, score_rows, vocabulary_loss
+from deixis.training.optimiser import Optimiser, freeze, rate_at
+from deixis.training.steps import Pass, Plan
+from deixis.training.teachers import Lesson, Teachers, find_rivals, lesson_loss, show_decisions, taught
+from tests.worlds import ENTITIES, make_network, make_tokenizer, make_vocabulary
+
+SMALL = Recipe(batch=8, pieces_at_once=200, learning_rate=1e-3, dropout=0.0, decay="none", epochs=2)
+PATTERNS = [{"words_see": "answers"}, {"words_see": "placeholders"}, {"words_see": "placeholders", "answer_layers": 2}]
+
+
+def make_data(windows: int = 24, seed: int = 0, unknown: float = 0.1, candidates: int = 5) -> TrainingData:
+    """Return random windows of 5 to 40 pieces and 1 to 6 mentions."""
+    dice = np.random.default_rng(seed)
+    tokenizer = make_tokenizer()
+    lengths, counts = dice.integers(5, 41, windows), dice.integers(1, 7, windows)
+    mentions = int(counts.sum())
+    starts = dice.integers(0, np.repeat(lengths - 2, counts))
+    rows = np.where(dice.random(mentions) < unknown, UNK, dice.integers(3, ENTITIES + 3, mentions)).astype(np.int32)
+    rivals = dice.integers(3, ENTITIES + 3, (mentions, candidates)).astype(np.int32)
+    rivals[:, -1] = PAD
+    return TrainingData(
+        dice.integers(5, len(tokenizer), lengths.sum()).astype(np.uint16),
+        np.concatenate(([0], np.cumsum(lengths))),
+        np.concatenate(([0], np.cumsum(counts))),
+        np.stack((starts, starts + dice.integers(1, 3, mentions)), 1).astype(np.uint16),
+        rows,
+        rivals,
+        tokenizer.cls,
+        tokenizer.sep,
+        tokenizer.mask,
+    )
+
+
+def one_pass(data: TrainingData, recipe: Recipe = SMALL) -> Pass:
+    plan = Plan.of(data, recipe)
+    (step,) = plan.all(len(data))
+    return plan.make(0, 0, plan.windows, 0, 1).passes[0] if len(step.passes) == 1 else step.passes[0]
+
+
+# Masks
+
+
+@pytest.mark.parametrize("rate", [0.3, 0.9])
+def test_masks_are_of_the_stated_number_and_even(rate: float) -> None:
+    counts = np.tile(np.arange(1, 21), 500)
+    window = np.repeat(np.arange(len(counts)), counts)
+    mentions = np.arange(len(window))
+    masked = choose_masked(mentions, window, np.ones(len(window), bool), (rate, rate), seed=1, epoch=0)
+    chosen = np.bincount(window[masked], minlength=len(counts))
+    assert chosen.tolist() == [max(1, round(rate * int(n))) for n in counts]
+    # Each place of windows of 10 is masked equally often.
+    ten = masked.reshape(-1)[np.isin(window, np.flatnonzero(counts == 10))].reshape(-1, 10).mean(0)
+    assert np.abs(ten - round(rate * 10) / 10).max() < 0.08
+    again = choose_masked(mentions, window, np.ones(len(window), bool), (rate, rate), seed=1, epoch=1)
+    assert (masked != again).any()
+
+
+def test_masks_depend_on_the_window_alone() -> None:
+    data = make_data()
+    plan = Plan.of(data, SMALL)
+    together = plan._masks(np.arange(24), 3)
+    for index in range(24):
+        mentions, _, masked = plan._masks(np.array([index]), 3)
+        assert masked.tolist() == together[2][np.isin(together[0], mentions)].tolist()
+
+
+def test_rates_are_drawn_between_two() -> None:
+    window = np.repeat(np.arange(2000), 10)
+    masked = choose_masked(np.arange(20000), window, np.ones(20000, bool), (0.3, 1.0), 0, 0)
+    chosen = np.bincount(window[masked])
+    assert (chosen.min(), chosen.max()) == (3, 10)
+    assert abs(chosen.mean() - 6.5) < 0.2
+
+
+def test_unknown_entities_are_inputs_never_targets() -> None:
+    data = make_data(unknown=0.5)
+    made = one_pass(data, SMALL.with_settings({"pieces_at_once": 10_000}))
+    assert UNK not in made.labels
+    assert UNK in made.entities
+    assert (made.entities[made.targets] == MASK).all()
+    with_unknown = SMALL.with_settings({"pieces_at_once": 10_000, "unknown_targets": True})
+    assert UNK in one_pass(data, with_unknown).labels
+
+
+# Packing
+
+
+def one_by_one(data: TrainingData, chosen: range) -> list[Batch]:
+    windows = []
+    for i in chosen:
+        pieces = data.pieces[data.window_offsets[i] : data.window_offsets[i + 1]].astype(np.int32)
+        spans = data.spans[data.mention_offsets[i] : data.mention_offsets[i + 1]].astype(np.int64) + 1
+        windows.append(Window(np.concatenate(([data.cls], pieces, [data.sep])), np.arange(len(spans)), spans))
+    return [make_batch([window]) for window in windows]
+
+
+@pytest.mark.parametrize("settings", PATTERNS)
+def test_packed_is_one_window_after_the_other(settings: dict[str, Any]) -> None:
+    network = make_network(**settings)
+    data = make_data(6, unknown=0.0)
+    made = one_pass(data, SMALL.with_settings({"pieces_at_once": 10_000}))
+    apart = one_by_one(data, range(6))
+    given = torch.split(made.entities, [len(batch.starts) for batch in apart])
+    gradients = []
+    results = []
+    for batches, entities in ((apart, given), ([made.batch], [made.entities])):
+        network.zero_grad()
+        pairs = zip(batches, entities, strict=True)
+        hidden = torch.cat([network.answer(network.read(batch), held) for batch, held in pairs])
+        (hidden * torch.linspace(-1, 1, hidden.numel()).view_as(hidden)).sum().backward()  # type: ignore[no-untyped-call]
+        results.append(hidden.detach())
+        gradients.append({name: x.grad for name, x in network.named_parameters() if x.grad is not None})
+    torch.testing.assert_close(results[0], results[1], atol=1e-5, rtol=0)
+    assert gradients[0].keys() == gradients[1].keys()
+    for name, grad in gradients[0].items():
+        scale = max(1.0, float(grad.abs().max()))
+        assert float((grad - gradients[1][name]).abs().max()) / scale < 1e-5, name
+
+
+def test_all_windows_are_read_once_an_epoch_whatever_the_processes() -> None:
+    data = make_data(50)
+    plan = Plan.of(data, SMALL)
+    for size in (1, 2, 3):
+        shares = [list(plan.run(rank=rank, size=size)) for rank in range(size)]
+        for steps in zip(*shares, strict=True):
+            assert sum(len(one.labels) for step in steps for one in step.passes) == steps[0].targets
+            assert sum(len(one.batch.pieces) for step in steps for one in step.passes) == steps[0].pieces
+        pieces = sum(len(one.batch.pieces) for share in shares for step in share for one in step.passes)
+        used = plan.windows
+        assert pieces == 2 * int((data.window_offsets[used + 1] - data.window_offsets[used] + 2).sum())
+
+
+# Losses
+
+
+def test_loss_is_a_plain_softmax(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deixis.training.objectives._parts", lambda targets, entities: [slice(0, 20), slice(20, 63)])
+    network = make_network()
+    states = torch.randn(7, 32, generator=torch.Generator().manual_seed(1), requires_grad=True)
+    labels = torch.tensor([3, 19, 20, 62, 5, 5, 40])
+    table, bias = network.entity_embeddings.entity_embeddings.weight, network.entity_predictions.bias
+    ours = vocabulary_loss(network, states, labels)
+    gradients = torch.autograd.grad(ours.loss * 0.3, (states, table, bias))
+    logits = states @ table.t() + bias
+    theirs = F.cross_entropy(logits, labels, reduction="sum")
+    torch.testing.assert_close(ours.loss, theirs)
+    for mine, plain in zip(gradients, torch.autograd.grad(theirs * 0.3, (states, table, bias)), strict=True):
+        torch.testing.assert_close(mine, plain, atol=1e-5, rtol=1e-4)
+    assert int(ours.correct) == int((logits.argmax(-1) == labels).sum())
+
+
+def test_candidate_loss_is_a_softmax_over_distinct_candidates() -> None:
+    network = make_network()
+    states = torch.randn(2, 32, generator=torch.Generator().manual_seed(1))
+    result = candidate_loss(network, states, torch.tensor([7, 9]), torch.tensor([[4, 7, 8], [9, PAD, PAD]]))
+    rows = torch.tensor([7, 4, 8])
+    weight, bias = network.candidate_rows(rows)
+    wanted = -torch.log_softmax(weight @ states[0] + bias, 0)[0]  # a single candidate has probability 1
+    torch.testing.assert_close(result.loss, wanted)
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.5, 1.0])
+def test_visible_entities_are_not_in_the_loss(weight: float) -> None:
+    """No gradient reaches the state of an answer that was not masked, and every masked one has some."""
+    network = make_network()
+    recipe = SMALL.with_settings({"pieces_at_once": 10_000, "candidate_weight": weight})
+    made = one_pass(make_data(), recipe)
+    kept: list[torch.Tensor] = []
+
+    def keep(answers: torch.Tensor) -> torch.Tensor:
+        answers.retain_grad()
+        kept.append(answers)
+        return answers
+
+    answer = network.answer
+    network.answer = lambda static, entities: keep(answer(static, entities))  # type: ignore[method-assign]
+    outcome(network, made, weight).loss.backward()  # type: ignore[no-untyped-call]
+    assert kept[0].grad is not None
+    moved = kept[0].grad.abs().sum(-1) > 0
+    masked = torch.zeros_like(moved)
+    masked[made.targets] = True
+    assert torch.equal(moved, masked) or weight == 1.0
+    assert not moved[~masked].any()
+
+
+def test_visible_entities_are_in_the_loss_when_asked() -> None:
+    data = make_data(unknown=0.0)
+    recipe = SMALL.with_settings({"pieces_at_once": 10_000, "visible_in_loss": True})
+    assert len(one_pass(data, recipe).labels) == len(data.rows)
+
+
+# What is trained
+
+
+def snapshot(network: Network) -> dict[str, torch.Tensor]:
+    return {name: x.detach().clone() for name, x in network.state_dict().items()}
+
+
+@pytest.mark.parametrize("settings", PATTERNS)
+def test_stage_one_leaves_bert_alone(settings: dict[str, Any]) -> None:
+    network = make_network(**settings)
+    before = snapshot(network)
+    list(train(network, make_data(), SMALL.with_settings({"train": "new", "epochs": 1})))
+    for name, after in network.state_dict().items():
+        same = torch.equal(after, before[name])
+        assert same == name.startswith(("embeddings.", "encoder.")), name
+
+
+def test_fine_tuning_leaves_the_entities_alone() -> None:
+    network = make_network()
+    before = snapshot(network)
+    settings = {"train": "all-but-entities", "candidate_weight": 1.0, "epochs": 1}
+    list(train(network, make_data(), SMALL.with_settings(settings)))
+    for name, after in network.state_dict().items():
+        frozen = name in ("entity_embeddings.entity_embeddings.weight", "entity_predictions.bias")
+        if frozen or not name.endswith(("position_embeddings.weight", "word_embeddings.weight")):
+            unmoved = torch.equal(after, before[name])
+            assert unmoved == frozen or name.endswith("token_type_embeddings.weight"), name
+
+
+def test_a_small_world_is_learned() -> None:
+    network = make_network()
+    data = make_data(16, unknown=0.0)
+    recipe = SMALL.with_settings({"epochs": 40, "learning_rate": 3e-3, "mask_rate": 1.0})
+    steps = list(train(network, data, recipe))
+    assert evaluate(network, data, recipe).accuracy > 0.85  # two mentions of the same span cannot be told apart
+    assert steps[-1].loss < steps[0].loss / 5
+
+
+@pytest.mark.parametrize("settings", PATTERNS)
+def test_a_single_window_is_trained_on(settings: dict[str, Any]) -> None:
+    """With dropout the gradients of its keys come transposed."""
+    network = make_network(**settings)
+    before = snapshot(network)
+    list(train(network, make_data(1), SMALL.with_settings({"epochs": 1, "dropout": 0.1})))
+    assert any(not torch.equal(after, before[name]) for name, after in network.state_dict().items())
+
+
+def test_averages_are_not_the_last_weights() -> None:
+    last, mean = make_network(), make_network()
+    for network, average in ((last, 0.0), (mean, 0.9)):
+        list(train(network, make_data(), SMALL.with_settings({"average": average})))
+    assert not torch.equal(last.entity_predictions.bias, mean.entity_predictions.bias)
+
+
+def test_no_number_stops_the_run() -> None:
+    network = make_network()
+    with torch.no_grad():
+        network.entity_predictions.bias[5] = float("nan")
+    with pytest.raises(Diverged, match="lower learning_rate"):
+        list(train(network, make_data(), SMALL))
+
+
+def test_a_rising_loss_stops_the_run() -> None:
+    with pytest.raises(Diverged, match="far above"):
+        list(train(make_network(), make_data(), SMALL.with_settings({"learning_rate": 50.0}), check_every=1))
+
+
+# Rates
+
+
+def test_schedule_rises_and_falls() -> None:
+    recipe = Recipe(warmup_steps=4, decay="linear")
+    rates = [rate_at(step, 14, recipe) for step in range(14)]
+    assert rates[:5] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
+    assert rates[-1] == pytest.approx(0.1)
+    assert rate_at(13, 14, Recipe(warmup_fraction=0.5, decay="none")) == 1.0
+    assert rate_at(0, 20, Recipe(warmup_fraction=0.1)) == pytest.approx(1 / 3)
+
+
+def test_groups_have_rates_and_decay_of_their_own() -> None:
+    network = make_network()
+    recipe = Recipe(learning_rate=1.0, encoder_rate=0.1, entity_rate=5.0, layer_decay=0.5)
+    optimiser = Optimiser(freeze(network, recipe), 3, 10, recipe)
+    found = {name: (group.rate, group.decay) for group in optimiser.groups for name in group.names}
+    assert found["encoder.layer.2.attention.self.query.weight"] == (0.1, 0.01)
+    assert found["encoder.layer.0.attention.self.query.bias"] == (0.025, 0.0)
+    assert found["embeddings.word_embeddings.weight"] == (0.0125, 0.01)
+    assert found["embeddings.LayerNorm.weight"] == (0.0125, 0.0)
+    assert found["entity_embeddings.entity_embeddings.weight"] == (5.0, 0.01)
+    assert found["entity_predictions.bias"] == (5.0, 0.0)
+    assert found["entity_predictions.transform.dense.weight"] == (1.0, 0.01)
+
+
+def test_bias_correction_can_be_left_out() -> None:
+    network = make_network()
+    recipe = Recipe(learning_rate=0.01, bias_correction=False, decay="none", clip=0.0)
+    optimiser = Optimiser(freeze(network, recipe), 3, 10, recipe)
+    weight = network.entity_predictions.transform.dense.weight
+    plain = weight.detach().clone()
+    first, second = torch.zeros_like(plain), torch.zeros_like(plain)
+    for step in range(3):
+        gradient = torch.randn(plain.shape, generator=torch.Generator().manual_seed(step))
+        weight.grad = gradient.clone()
+        optimiser.update(step)
+        first, second = 0.9 * first + 0.1 * gradient, 0.999 * second + 0.001 * gradient**2
+        plain = plain * (1 - 0.01 * 0.01) - 0.01 * first / (second.sqrt() + 1e-6)
+    torch.testing.assert_close(weight.detach(), plain, atol=1e-6, rtol=1e-5)
+
+
+# Recipes
+
+
+def test_presets_are_the_papers_tables() -> None:
+    shared = {
+        "hidden_layers": 24,
+        "hidden_size": 1024,
+        "attention_heads": 16,
+        "head_size": 64,
+        "activation": "gelu",
+        "max_words": 512,
+        "dropout": 0.1,
+        "weight_decay": 0.01,
+        "clip": 1.0,
+        "beta1": 0.9,
+        "beta2": 0.999,
+        "epsilon": 1e-6,
+    }
+    stages = {
+        "paper-stage1": {"batch": 2048, "learning_rate": 5e-4, "decay": "none", "warmup_steps": 1000, "epochs": 1},
+        "paper-stage2": {"batch": 2048, "learning_rate": 5e-5, "decay": "linear", "warmup_steps": 1000, "epochs": 6},
+        "paper-finetune": {"batch": 16, "learning_rate": 2e-5, "decay": "linear", "warmup_fraction": 0.1, "epochs": 2},
+    }
+    for name, own in stages.items():
+        recipe = read_recipe(name).to_json()
+        assert {field: recipe[field] for field in shared | own} == shared | own
+
+
+def test_another_encoder_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    list(train(make_network(), make_data(), SMALL.with_settings({"hidden_layers": 24, "hidden_size": 32, "steps": 1})))
+    assert "hidden_layers is 3, not 24" in caplog.text
+    assert "hidden_size" not in caplog.text
+
+
+def test_fields_are_set_from_toml_and_text(tmp_path: Path) -> None:
+    file = tmp_path / "recipe.toml"
+    file.write_text('learning_rate = 1\nmask_rate_high = 0.9\ntrain = "new"\n')
+    recipe = read_recipe("paper-stage2", file, ["batch=64", "mask_rate_high=none", "bias_correction=false"])
+    assert (recipe.learning_rate, recipe.batch, recipe.mask_rate_high) == (1, 64, None)
+    assert (recipe.train, recipe.bias_correction) == ("new", False)
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("lerning_rate=1", "no field 'lerning_rate'"),
+        ("batch=many", "batch is 'many'; expected a whole number"),
+        ("batch=0", "batch is 0"),
+        ("train=some", "expected one of new, all"),
+        ("mask_rate=2", "mask_rate is 2"),
+        ("batch", "field=value"),
+    ],
+)
+def test_wrong_settings_are_refused(setting: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        read_recipe("paper-stage1", None, [setting])
+
+
+# Data from documents
+
+
+def test_documents_give_windows_without_golds_that_cannot_be_found() -> None:
+    def mention(start: int, gold: str, *titles: str) -> Mention:
+        return Mention(start, start + 5, gold, tuple(Candidate(title) for title in titles))
+
+    document = Document(
+        "messi world final rugby",
+        (
+            mention(0, "Entity 1", "Entity 2", "Entity 1"),
+            mention(6, "Entity 9", "Entity 3"),  # not among its candidates
+            mention(12, "Nowhere", "Nowhere", "Entity 4"),  # not in the vocabulary
+            mention(18, "Entity 5", "Entity 5"),
+        ),
+    )
+    data = TrainingData.of_documents([document], make_tokenizer(), make_vocabulary())
+    assert data.rows.tolist() == [4, 8]
+    assert data.spans.tolist() == [[0, 1], [3, 4]]
+    assert data.candidates is not None
+    assert data.candidates.tolist() == [[5, 4], [8, PAD]]
+
+
+def test_candidates_are_cut_by_prior_or_not_at_all() -> None:
+    priors: list[list[float | None]] = [[0.1, 0.7, 0.2], [None, None, None]]
+    for given, kept in zip(priors, ([4, 5], [3, 4, 5]), strict=True):
+        candidates = tuple(Candidate(f"Entity {row}", prior) for row, prior in enumerate(given))
+        document = Document("messi", (Mention(0, 5, "Entity 1", candidates),))
+        data = TrainingData.of_documents([document], make_tokenizer(), make_vocabulary(), top=2)
+        assert data.candidates is not None
+        assert data.candidates.tolist() == [kept]
+
+
+def test_data_without_candidates_refuse_their_loss() -> None:
+    data = replace(make_data(), candidates=None)
+    with pytest.raises(InputError, match="candidate_weight"):
+        list(train(make_network(), data, SMALL.with_settings({"candidate_weight": 0.5})))
+
+
+# Teachers
+
+TAUGHT = SMALL.with_settings({"pieces_at_once": 10_000, "teacher_weight": 1.0})
+
+
+def make_model(seed: int = 0) -> ModelFolder:
+    return ModelFolder(make_network(seed=seed), make_tokenizer(), make_vocabulary())
+
+
+def unlabelled(data: TrainingData, every: int = 3) -> TrainingData:
+    """Return the data with every third mention without a label."""
+    rows = data.rows.copy()
+    rows[::every] = MASK
+    return replace(data, rows=rows)
+
+
+def test_a_lesson_is_the_divergence_over_known_candidates() -> None:
+    network = make_network()
+    states = torch.randn(2, 32, generator=torch.Generator().manual_seed(1))
+    candidates = torch.tensor([[4, 7, 8], [9, PAD, PAD]])
+    known = torch.tensor([[True, True, False], [True, False, False]])
+    scores = torch.tensor([[2.0, -1.0, 50.0], [3.0, 0.0, 0.0]])
+    result = lesson_loss(network, states, Lesson(candidates, known, scores), 2.0)
+    weight, bias = network.candidate_rows(candidates[0, :2])
+    mine, theirs = (torch.softmax(x / 2, 0) for x in (weight @ states[0] + bias, scores[0, :2]))
+    wanted = 4 * (theirs * (theirs.log() - mine.log())).sum()  # one candidate alone teaches nothing
+    torch.testing.assert_close(result.loss, wanted)
+
+
+def test_mentions_without_a_label_are_masked_and_for_teachers_alone() -> None:
+    data = unlabelled(make_data(unknown=0.0))
+    bare = data.rows == MASK
+    made = one_pass(data, TAUGHT)
+    assert made.labelled is not None
+    assert torch.isin(torch.from_numpy(np.flatnonzero(bare)), made.targets).all()
+    assert (made.entities[torch.from_numpy(bare)] == MASK).all()
+    assert torch.equal(made.labelled, torch.nonzero(made.labels != MASK).squeeze(-1))
+    plain = one_pass(data, SMALL.with_settings({"pieces_at_once": 10_000}))
+    assert plain.labelled is None
+    assert (plain.labels != MASK).all()
+
+
+def test_a_pupil_learns_what_its_teachers_say() -> None:
+    data, pupil = unlabelled(make_data(), 1), make_model(1)
+    teachers = Teachers.of([(make_model(2), 0.5), (make_model(3), 0.5)], pupil)
+    steps = list(train(pupil.network, data, replace(TAUGHT, epochs=60), teachers=teachers))
+    assert steps[-1].loss < 0.1 * steps[0].loss
+    assert steps[-1].accuracy > 0.9 > steps[0].accuracy
+
+
+def test_teachers_are_asked_by_title_and_only_what_all_know() -> None:
+    pupil, same, other = make_model(), make_model(1), make_model(1)
+    rest = list(reversed(other.vocabulary.entities))
+    table, bias = other.network.entity_embeddings.entity_embeddings.weight, other.network.entity_predictions.bias
+    with torch.no_grad():
+        table[3:], bias[3:] = table[3:].flip(0), bias[3:].flip(0)
+    other = replace(other, vocabulary=Vocabulary.of(["Elsewhere", *rest[1:]]))  # its first row is the pupil's last
+    made = one_pass(make_data(), replace(TAUGHT, mask_rate=1.0))  # nothing is visible that one of them does not know
+    assert made.candidates is not None
+    nothing = torch.zeros(made.candidates.shape)
+    whole, cut = (
+        teachers.teach(teachers.read(made.batch), made, made.candidates, nothing)
+        for teachers in (Teachers.of([(same, 1.0)], pupil), Teachers.of([(same, 0.5), (other, 0.5)], pupil))
+    )
+    assert torch.equal(whole.known, made.candidates != PAD)
+    assert torch.equal(cut.known, whole.known & (made.candidates != ENTITIES + 2))
+    torch.testing.assert_close(cut.scores[cut.known], whole.scores[cut.known])
+
+
+def test_rivals_are_the_likeliest_of_all_but_the_candidates() -> None:
+    network, made = make_network(), one_pass(make_data(), TAUGHT)
+    assert made.candidates is not None
+    states = read_targets(network, made)
+    rivals = find_rivals(network, states, made.candidates, 4)
+    logits = states @ network.entity_embeddings.entity_embeddings.weight.t() + network.entity_predictions.bias
+    for row, (best, listed) in enumerate(zip(logits[:, 3:].topk(4).indices + 3, made.candidates, strict=True)):
+        assert set(rivals[row].tolist()) - {PAD} == set(best.tolist()) - set(listed.tolist())
+    assert find_rivals(network, states, made.candidates, 0).shape == (len(states), 0)
+
+
+def test_rivals_of_words_have_the_least_of_priors() -> None:
+    """A pupil with rivals learns to leave out what nobody calls by that word, however well the topic fits."""
+    data, pupil = unlabelled(make_data(), 1), make_model(1)
+    assert data.candidates is not None
+    teachers = Teachers.of([(make_model(2), 1.0)], pupil)
+    priors = np.full(data.candidates.shape, 0.25, np.float16)
+    recipe = replace(TAUGHT, rivals=ENTITIES, word_prior=3.0, epochs=100)
+    words = replace(data, priors=priors)
+    before = taught(pupil.network, one_pass(words, recipe), recipe, teachers).loss
+    list(train(pupil.network, words, recipe, teachers=teachers))
+    made = one_pass(words, recipe)
+    assert taught(pupil.network, made, recipe, teachers).loss < 0.3 * before
+    logits = read_targets(pupil.network, made) @ pupil.network.entity_embeddings.entity_embeddings.weight.t()
+    best = (logits + pupil.network.entity_predictions.bias)[:, 3:].argmax(-1, keepdim=True) + 3
+    assert made.candidates is not None
+    assert (best == made.candidates).any(-1).float().mean() > 0.9
+
+
+def test_the_surest_targets_are_shown_as_decisions() -> None:
+    network, made = make_network(), one_pass(unlabelled(make_data()), replace(TAUGHT, mask_rate=0.8))
+    assert made.candidates is not None and made.labelled is not None
+    torch.manual_seed(3)
+    states = read_targets(network, made)
+    shown = show_decisions(network, states, made, 1.0)
+    assert shown.candidates is not None and shown.labelled is not None
+    exists = made.candidates != PAD
+    scores = score_rows(network, states, made.candidates).masked_fill(~exists, float("-inf"))
+    chance, choice = torch.softmax(scores, -1).max(-1)
+    left = torch.isin(made.targets, shown.targets)
+    decided = made.targets[~left]
+    assert len(decided) > 0
+    assert torch.equal(shown.entities[decided], made.candidates[~left].gather(-1, choice[~left, None]).squeeze(-1))
+    assert (shown.entities[shown.targets] == MASK).all()
+    others = torch.ones(len(made.entities), dtype=torch.bool)
+    others[made.targets] = False
+    assert torch.equal(shown.entities[others], made.entities[others])
+    window = torch.repeat_interleave(torch.from_numpy(made.batch.mention_counts))[made.targets]
+    for number in range(len(made.batch)):
+        here = window == number
+        surest = chance[here & ~left].min() if (here & ~left).any() else torch.tensor(2.0)
+        assert (chance[here & left & exists.any(-1)] <= surest).all()
+        assert (here & left).any() == here.any(), "something is left to predict"
+    assert torch.equal(shown.labels, made.labels[left]) and torch.equal(shown.candidates, made.candidates[left])
+    assert torch.equal(shown.labelled, torch.nonzero(shown.labels != MASK).squeeze(-1))
+
+
+def test_a_pupil_learns_beside_its_own_decisions() -> None:
+    """Taught once more with decisions shown, the loss of both falls; all that teachers say is learnt as before."""
+    data, pupil = unlabelled(make_data(), 1), make_model(1)
+    teachers = Teachers.of([(make_model(2), 1.0)], pupil)
+    recipe = replace(TAUGHT, epochs=60, decided=1.0)
+    steps = list(train(pupil.network, data, recipe, teachers=teachers))
+    assert steps[-1].loss < 0.1 * steps[0].loss
+    assert steps[-1].accuracy > 0.9 > steps[0].accuracy
+    made = one_pass(data, recipe)
+    both, once = (taught(pupil.network, made, each, teachers).loss for each in (recipe, replace(recipe, decided=0.0)))
+    assert once < both
+
+
+def test_words_are_taught_with_their_priors() -> None:
+    data = make_data()
+    assert data.candidates is not None
+    priors = np.full(data.candidates.shape, 0.5, np.float16)
+    priors[:, 1] = 0.0
+    made = one_pass(replace(data, priors=priors), replace(TAUGHT, word_prior=2.0))
+    assert made.favours is not None
+    torch.testing.assert_close(made.favours[0, :2], 2 * torch.tensor([0.5, 0.001]).log())
+    assert one_pass(replace(data, priors=priors), TAUGHT).favours is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "taught", "said"),
+    [
+        ({}, True, "go together"),
+        ({"teacher_weight": 0.5}, False, "go together"),
+        ({"teacher_weight": 0.5, "word_prior": 0.5}, True, "--unlinked"),
+        ({"teacher_weight": 1.5}, True, "teacher_weight is 1.5"),
+        ({"decided": 0.9}, False, "decided is above 0 but there are no teachers"),
+        ({"rivals": 4}, False, "rivals is above 0 but there are no teachers"),
+    ],
+)
+def test_teachers_without_what_they_need_are_refused(settings: dict[str, Any], taught: bool, said: str) -> None:
+    pupil = make_model()
+    teachers = Teachers.of([(make_model(1), 1.0)], pupil) if taught else None
+    with pytest.raises(InputError, match=said):
+        list(train(pupil.network, make_data(), SMALL.with_settings(settings), teachers=teachers))
+    with pytest.raises(InputError, match=r"add up to 0\.5"):
+        Teachers.of([(make_model(1), 0.5)], pupil)
+
+
+# Rows from text
+
+
+def test_rows_from_text_are_trained_and_folded() -> None:
+    network = make_network()
+    vectors = np.random.default_rng(0).normal(size=(ENTITIES + 3, 8)).astype(np.float16)
+    vectors[10:] = 0
+    plain = network.entity_embeddings.entity_embeddings.weight.detach().clone()
+    describe_table(network, vectors, None)
+    torch.testing.assert_close(network.entity_embeddings.entity_embeddings.whole(), plain)
+    list(train(network, make_data(), SMALL))
+    table = network.entity_embeddings.entity_embeddings
+    assert isinstance(table, DescribedTable)
+    assert float(table.projection.detach().abs().max()) > 0
+    rows = torch.tensor([4, 30])
+    apart = network.candidate_rows(rows)[0].detach()
+    fold(network)
+    assert type(network.entity_embeddings.entity_embeddings) is EntityTable
+    torch.testing.assert_close(network.candidate_rows(rows)[0].detach(), apart)
+
+
+def test_what_text_explains_of_rows_is_found_again() -> None:
+    network = make_network()
+    dice = np.random.default_rng(0)
+    vectors = dice.normal(size=(ENTITIES + 3, 4)).astype(np.float16)
+    projection = torch.from_numpy(dice.normal(size=(network.config.entity_size, 4))).float()
+    with torch.no_grad():
+        network.entity_embeddings.entity_embeddings.weight.copy_(torch.from_numpy(vectors).float() @ projection.T)
+    describe_table(network, vectors, None)
+    table = network.entity_embeddings.entity_embeddings
+    assert isinstance(table, DescribedTable)
+    torch.testing.assert_close(table.projection.detach(), projection, atol=1e-2, rtol=1e-2)
+    assert float(table.weight.detach().abs().max()) < 0.05
+
+
+def test_row_dropout_leaves_described_entities_their_text_alone() -> None:
+    network = make_network()
+    vectors = np.random.default_rng(0).normal(size=(ENTITIES + 3, 8)).astype(np.float16)
+    vectors[:3] = 0  # these have no text
+    describe_table(network, vectors, torch.Generator().manual_seed(0))
+    table = network.entity_embeddings.entity_embeddings
+    assert isinstance(table, DescribedTable)
+    whole, text = table.whole(), torch.nn.functional.linear(table.vectors.float(), table.projection)
+    table.dropout = 0.5
+    kept = (table.train().whole() == whole).all(-1)
+    assert kept[:3].all()
+    assert 0.2 < kept[3:].float().mean() < 0.8
+    dropped = table.whole()
+    same = (dropped == whole).all(-1)
+    torch.testing.assert_close(dropped[~same], text[~same])
+    assert torch.equal(table.eval().whole(), whole)
+
+
+def test_word_dropout_masks_pieces_but_neither_ends_nor_held_out_windows() -> None:
+    data = make_data()
+    plain, masked = (one_pass(data, SMALL.with_settings({"word_dropout": rate})) for rate in (0.0, 0.3))
+    changed = plain.batch.pieces != masked.batch.pieces
+    assert (masked.batch.pieces[changed] == data.mask).all()
+    assert 0.2 < float(changed.float().mean()) < 0.4
+    assert not changed[(plain.batch.pieces == data.cls) | (plain.batch.pieces == data.sep)].any()
+    network = make_network()
+    rates = (SMALL.with_settings({"word_dropout": rate}) for rate in (0.0, 0.9))
+    first, second = (evaluate(network, data, recipe) for recipe in rates)
+    assert first == second
+
+
+def test_vectors_of_another_vocabulary_are_refused() -> None:
+    with pytest.raises(ArtefactError, match="make them again"):
+        describe_table(make_network(), np.zeros((5, 8), np.float16), None)
