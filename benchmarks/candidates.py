@@ -24,7 +24,7 @@ from pathlib import Path
 
 from deixis.datasets import read_set
 from deixis.documents import Document
-from deixis.knowledge.names import CandidateStore
+from deixis.knowledge.names import Names
 from deixis.knowledge.surfaces import is_initials, key, variants
 from deixis.wikipedia.redirects import read_redirects
 
@@ -112,7 +112,7 @@ def speed(folder: Path, benchmarks: Path) -> None:
     """Print the store's size, how long it takes to open, and how many surfaces it answers a second."""
     size = sum(path.stat().st_size for path in folder.iterdir())
     start = time.perf_counter()
-    store = CandidateStore.open(folder)
+    store = Names.open(folder)
     store.lookup("World Cup")
     opened = time.perf_counter() - start
     documents = [document for name in SETS for document in read_set(benchmarks, name).documents]
@@ -145,7 +145,7 @@ def speed(folder: Path, benchmarks: Path) -> None:
 
 def recall(folder: Path, benchmarks: Path, drift: Path | None) -> None:
     """Print candidate recall, the first candidate's accuracy, and the reasons of what is missing, for each set."""
-    store = CandidateStore.open(folder)
+    store = Names.open(folder)
     newer = read_redirects(drift) if drift else {}
     titles = {newer.get(title, title) for title, _ in store.titles()}
     print(f"{'set':8} {'n':>6} {'recall@30':>10} {'target':>7} {'first':>6} {'plain@30':>9} {'none':>6} {'known':>6}")
@@ -167,7 +167,7 @@ def recall(folder: Path, benchmarks: Path, drift: Path | None) -> None:
 
 
 def _measure(
-    store: CandidateStore, documents: tuple[Document, ...], newer: dict[str, str], titles: set[str]
+    store: Names, documents: tuple[Document, ...], newer: dict[str, str], titles: set[str]
 ) -> tuple[Counter[str], Counter[str]]:
     counts: Counter[str] = Counter(n=0, found=0, first=0, plain=0, none=0, known=0)
     missing: Counter[str] = Counter()
@@ -188,7 +188,7 @@ def _measure(
     return counts, missing
 
 
-def _reason(store: CandidateStore, surface: str, gold: str, old: str, titles: set[str]) -> str:
+def _reason(store: Names, surface: str, gold: str, old: str, titles: set[str]) -> str:
     if gold not in titles:
         return "the gold is no title of the store"
     stored = {candidate.entity for candidate in store.named(key(surface), 10_000)}

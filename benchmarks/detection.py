@@ -17,7 +17,7 @@ from deixis.documents import Document, Resolutions
 from deixis.evaluation import most_frequent
 from deixis.evaluation.end_to_end import link_set, linking_table
 from deixis.knowledge.detection import THRESHOLD, Detector, NameDetector
-from deixis.knowledge.names import CandidateStore
+from deixis.knowledge.names import Names
 from deixis.rendering import Table
 
 THRESHOLDS = (0.05, 0.08, THRESHOLD, 0.15, 0.2, 0.3)
@@ -28,7 +28,7 @@ class Priors:
 
     threshold = 0.0
 
-    def __init__(self, store: CandidateStore) -> None:
+    def __init__(self, store: Names) -> None:
         self._store = store
 
     def disambiguate_many(self, documents: Iterable[Document], **_: Any) -> Iterator[Resolutions]:
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--redirects", type=Path, help="older and newer titles, for answers and golds")
     parser.add_argument("--spacy", help="also a spaCy pipeline by its name, e.g. en_core_web_sm")
     options = parser.parse_args(arguments)
-    store = CandidateStore.open(options.store)
+    store = Names.open(options.store)
     detectors: list[tuple[str, Detector]] = [(f"{at:g}", NameDetector(store, at)) for at in THRESHOLDS]
     if options.spacy:
         from deixis.integrations.spacy import SpacyDetector

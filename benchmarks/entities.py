@@ -50,7 +50,7 @@ from deixis.folder.model_folder import ModelFolder, network_from_bert
 from deixis.folder.sharpen import read_mentions
 from deixis.inference import Disambiguator
 from deixis.knowledge.entities import Entity, read_entities
-from deixis.knowledge.names import CandidateStore
+from deixis.knowledge.names import Names
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.encoding import Tokenizer
 from deixis.network.model import EntityTable
@@ -329,7 +329,7 @@ def mentions(
             if held_out:
                 linked = {leads.get(link.target, link.target) for link in article.links} - titles
                 rest += _excerpts(article, linked, leads, around)
-    dice, names = random.Random(seed), CandidateStore.open(store)
+    dice, names = random.Random(seed), Names.open(store)
     output.mkdir(parents=True, exist_ok=True)
     documents = [document for _, found in sorted(asked.items()) for document in _few(found, MOST, dice)]
     examples = [document for _, found in sorted(shown.items()) for document in _few(found, EXAMPLES, dice)]
@@ -356,7 +356,7 @@ def _few(found: list[Document], number: int | None, dice: random.Random) -> list
     return found if number is None else dice.sample(found, min(number, len(found)))
 
 
-def _with_candidates(document: Document, store: CandidateStore) -> Document:
+def _with_candidates(document: Document, store: Names) -> Document:
     """Attach the store's candidates; the gold is among them, as recall is not what is measured here."""
     gold = document.mentions[0].entity or ""
     found = store.candidates(document)[0]
@@ -402,7 +402,7 @@ def measure(
         if known := [title for title in titles if title in less.vocabulary]:
             less = remove(less, known)
     if less.store is None and store is not None:
-        less = replace(less, store=CandidateStore.open(store))
+        less = replace(less, store=Names.open(store))
     plain = [Entity(title, texts[title]) for title in titles if title in texts]
     print(f"{len(documents):,} mentions, {len(plain):,} entities added to {len(less.vocabulary.entities):,}")
     named = add(less, plain)

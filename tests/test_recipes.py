@@ -16,7 +16,7 @@ from deixis.documents import Document, Mention
 from deixis.errors import ArtefactError, InputError
 from deixis.folder import model_folder as checkpoints
 from deixis.folder.model_folder import ModelFolder
-from deixis.knowledge.names import CandidateStore
+from deixis.knowledge.names import Names
 from deixis.toy import DUMP
 from deixis.training import PRESETS
 from deixis.wikipedia.articles import read_articles
@@ -194,7 +194,7 @@ def test_a_toy_world_goes_all_the_way_and_is_not_made_twice(
     assert make.main(arguments) == 0
     model = ModelFolder.load(out / "model")
     assert len(model.vocabulary.entities) == 15 and model.store is not None
-    assert len(CandidateStore.open(out / "store")) > len(model.store)
+    assert len(Names.open(out / "store")) > len(model.store)
     assert (
         out / "introductions.tsv"
     ).read_text() == f"{MARLOW}\tA rower of the island\nR&D\tIt is not on the island.\n"

@@ -98,4 +98,4 @@ def test_the_reference_has_every_public_name(site: dict[str, Links]) -> None:
     for name in deixis.__all__:
         home = getattr(deixis, name).__module__
         assert f"{home}.{name}" in site["reference/deixis.html"].anchors
-    assert "deixis.knowledge.names.CandidateStore.lookup" in site["reference/knowledge.html"].anchors
+    assert "deixis.knowledge.names.Names.lookup" in site["reference/knowledge.html"].anchors

@@ -30,7 +30,7 @@ from deixis.folder.model_folder import Linking, ModelFolder, packaged_model
 from deixis.knowledge.describe import Describer
 from deixis.knowledge.detection import THRESHOLD, Detector, NameDetector
 from deixis.knowledge.entities import Entity, identities
-from deixis.knowledge.names import CandidateStore
+from deixis.knowledge.names import Names
 from deixis.knowledge.source import CandidateSource
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.batching import batches_of, make_batch
@@ -214,7 +214,7 @@ class Disambiguator:
         from deixis.folder.edit import add  # which editing alone needs
 
         new = [entity if isinstance(entity, Entity) else Entity.from_record(entity) for entity in entities]
-        store = self.candidates if isinstance(self.candidates, CandidateStore) else None
+        store = self.candidates if isinstance(self.candidates, Names) else None
         if store is None and self.candidates is not None:
             raise InputError("names are added to a store of deixis; this one has another source of candidates")
         parts = ModelFolder(self.network, self.tokenizer, self.vocabulary, store)

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from deixis.cli import app
 from deixis.errors import InputError
-from deixis.knowledge.names import CandidateStore
+from deixis.knowledge.names import Names
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.wikipedia.articles import Article, Link
 
@@ -42,12 +42,12 @@ def test_a_store_is_built_and_shown(folder: Path) -> None:
 def test_lists_are_imported_into_a_store_and_stores_merged(folder: Path) -> None:
     store, bigger, merged = folder / "store", folder / "bigger", folder / "merged"
     run("candidates", "import", folder / "names.tsv", "--into", store, "-o", bigger)
-    found = CandidateStore.open(bigger)
+    found = Names.open(bigger)
     assert [candidate.entity for candidate in found.lookup("Bonn")] == ["Bonn (album)", "Bonn"]
     assert [candidate.entity for candidate in found.lookup("Bundesstadt")] == ["Bonn"]
-    assert found.manifest.parents["candidates"] == CandidateStore.open(store).digest
+    assert found.manifest.parents["candidates"] == Names.open(store).digest
     run("candidates", "merge", store, bigger, "-o", merged)
-    assert {entry.entity: entry.count for entry in CandidateStore.open(merged).entries("bonn")} == {
+    assert {entry.entity: entry.count for entry in Names.open(merged).entries("bonn")} == {
         "Bonn": 2,
         "Bonn (album)": 3,
     }
@@ -59,9 +59,9 @@ def test_a_store_is_cut(folder: Path) -> None:
     Vocabulary.of(["Cologne"]).save(folder / "vocabulary.jsonl")
     told = run("candidates", "cut", folder / "store", "--vocabulary", folder / "vocabulary.jsonl", "-o", folder / "cut")
     assert "1  entities" in told
-    cut = CandidateStore.open(folder / "cut")
+    cut = Names.open(folder / "cut")
     assert "koln" in cut and "bonn" not in cut
-    whole = CandidateStore.open(folder / "store")
+    whole = Names.open(folder / "store")
     before, after = (store.occurrences(store.number("koln") or 0) for store in (whole, cut))
     assert before == after == (1, 1, 0)
 

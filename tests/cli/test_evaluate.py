@@ -15,7 +15,7 @@ from deixis.cli import app
 from deixis.documents import Document, Mention
 from deixis.errors import DeixisError
 from deixis.folder.model_folder import ModelFolder
-from deixis.knowledge.build import StoreBuilder
+from deixis.knowledge.build import NamesBuilder
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.special import SPECIAL
 
@@ -159,7 +159,7 @@ def test_nothing_heavy_is_imported() -> None:
 
 
 def test_a_store_gives_the_candidates(tmp_path: Path) -> None:
-    builder = StoreBuilder()
+    builder = NamesBuilder()
     builder.add_link("Paris", "Paris", 3)
     builder.add_link("Paris", "Paris, Texas", 1)
     builder.save(tmp_path / "store", {}, {})

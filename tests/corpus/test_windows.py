@@ -25,7 +25,7 @@ from deixis.corpus.sentences import sentences
 from deixis.corpus.shards import build_windows
 from deixis.corpus.windows import SPLITS, Split, WindowSet
 from deixis.errors import ArtefactError, InputError
-from deixis.knowledge.build import StoreBuilder
+from deixis.knowledge.build import NamesBuilder
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.special import MASK, PAD, UNK
 from deixis.wikipedia.articles import Article, Link
@@ -163,7 +163,7 @@ def sources(tmp_path: Path) -> Path:
     Vocabulary.of(names).save(tmp_path / "vocabulary.jsonl")
     (tmp_path / "bert").mkdir()
     make_tokenizer().save(tmp_path / "bert")
-    builder = StoreBuilder()
+    builder = NamesBuilder()
     builder.add_link("Bonn", "West Germany", 3)
     builder.add_link("Bonn", "Nowhere", 2)
     builder.save(tmp_path / "store", {}, {})
@@ -250,7 +250,7 @@ def test_candidate_rows_hold_the_entity_and_its_rivals(sources: Path) -> None:
 
 
 def test_training_reads_articles_again_with_shortened_names(sources: Path) -> None:
-    builder = StoreBuilder()
+    builder = NamesBuilder()
     builder.add_link("Germany", "Somewhere else", 2)
     builder.save(sources / "store", {}, {})
     plain, short = build(sources, "plain"), build(sources, "short", shortened=1.0)
@@ -275,7 +275,7 @@ def test_training_reads_articles_again_with_shortened_names(sources: Path) -> No
 
 
 def test_unlinked_names_have_candidates_and_no_label(sources: Path) -> None:
-    builder = StoreBuilder()
+    builder = NamesBuilder()
     builder.add_link("Rhine", "Rhine", 3)
     builder.add_link("Rhine", "Bonn", 1)
     builder.add_link("river", "Rhine", 3)

@@ -14,10 +14,10 @@ from deixis.folder.edit import add, alike, build_folder, describe, fit, remove, 
 from deixis.folder.model_folder import ModelFolder, Precision
 from deixis.inference import Disambiguator
 from deixis.knowledge import describe as describing
-from deixis.knowledge.build import StoreBuilder
+from deixis.knowledge.build import NamesBuilder
 from deixis.knowledge.describe import TAKEN_OFF, Describer, read_texts
 from deixis.knowledge.entities import Entity
-from deixis.knowledge.names import CandidateStore
+from deixis.knowledge.names import Names
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.precision import Arithmetic, compute_in
 from tests.worlds import ENTITIES, make_document, make_network, make_tokenizer
@@ -37,11 +37,11 @@ NEW = Entity.from_record(
 def make_model(tmp_path: Path) -> ModelFolder:
     titles = Vocabulary.of(f"Entity {number}" for number in range(ENTITIES))
     known = Vocabulary(titles.titles, [0, 0, 0, *range(1, ENTITIES + 1)])
-    builder = StoreBuilder()
+    builder = NamesBuilder()
     for title in known.entities:
         builder.add_link("cup", title)
     builder.save(tmp_path / "store", {}, {})
-    store = CandidateStore.open(tmp_path / "store")
+    store = Names.open(tmp_path / "store")
     return fit(ModelFolder(make_network(), make_tokenizer(), known, store), DESCRIPTIONS, 1000)
 
 

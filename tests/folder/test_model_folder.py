@@ -18,8 +18,8 @@ from deixis.errors import ArtefactError, InputError
 from deixis.folder.model_folder import ModelFolder, convert_luke, network_from_bert, quantise_folder
 from deixis.folder.sharpen import read_mentions
 from deixis.inference import Disambiguator
-from deixis.knowledge.build import StoreBuilder
-from deixis.knowledge.names import CandidateStore
+from deixis.knowledge.build import NamesBuilder
+from deixis.knowledge.names import Names
 from deixis.knowledge.vocabulary import Vocabulary
 from tests.reference import Luke, confidence_order
 from tests.worlds import make_disambiguator, make_document, make_network, make_tokenizer, make_vocabulary
@@ -87,7 +87,7 @@ def test_few_entities_keep_their_rows(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_quantised_with_its_store(tmp_path: Path) -> None:
-    builder = StoreBuilder()
+    builder = NamesBuilder()
     for number in range(30):
         builder.add_link("cup", f"Entity {number}")
     builder.save(tmp_path / "store", {}, {})
@@ -102,7 +102,7 @@ def test_a_folder_is_quantised_with_its_store(tmp_path: Path) -> None:
     made = Manifest.load(tmp_path / "small" / MANIFEST, "model")
     assert made.parents["model"] == whole.digest and made.parameters == {"table": "int8", "encoder": "int8"}
     again = quantise_folder(tmp_path / "small", tmp_path / "again")  # nothing to cut: the store stays as it is
-    assert CandidateStore.open(tmp_path / "again" / "candidates").digest == small.store.digest
+    assert Names.open(tmp_path / "again" / "candidates").digest == small.store.digest
     assert sorted(path.name for path in tmp_path.iterdir()) == ["again", "small", "store", "whole"]
     assert again.files["vocabulary.jsonl"] == made.files["vocabulary.jsonl"]
     parts().save(tmp_path / "bare")

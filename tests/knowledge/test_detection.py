@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import deixis
 from deixis.corpus.names import NameSources, build_store
 from deixis.folder.model_folder import Linking, ModelFolder
-from deixis.knowledge.build import StoreBuilder
+from deixis.knowledge.build import NamesBuilder
 from deixis.knowledge.detection import NameDetector
-from deixis.knowledge.names import CandidateStore
+from deixis.knowledge.names import Names
 from deixis.knowledge.surfaces import key
 from deixis.knowledge.words import read_words
 from deixis.wikipedia.articles import Article, Link
@@ -46,13 +46,13 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> NameSources:
 
 
 @pytest.fixture(scope="module")
-def store(sources: NameSources, tmp_path_factory: pytest.TempPathFactory) -> CandidateStore:
+def store(sources: NameSources, tmp_path_factory: pytest.TempPathFactory) -> Names:
     folder = tmp_path_factory.mktemp("store") / "store"
     build_store(sources, folder)
-    return CandidateStore.open(folder)
+    return Names.open(folder)
 
 
-def found(store: CandidateStore, text: str, threshold: float = 0.1) -> list[str]:
+def found(store: Names, text: str, threshold: float = 0.1) -> list[str]:
     return [text[start:end] for start, end in NameDetector(store, threshold).detect(text)]
 
 
@@ -76,16 +76,16 @@ def test_what_a_capital_says() -> None:
 
 
 def test_terms_in_lower_case_are_the_longest_there_are(tmp_path: Path) -> None:
-    builder = StoreBuilder()
+    builder = NamesBuilder()
     for name in ("war", "prisoner of war", "camp", "War Camp", "of"):
         builder.add_link(name, name.title(), 1)
     builder.save(tmp_path, {}, {})
     text = "A prisoner of war in a war camp, of War; 1 camp. camp-war"
-    terms = CandidateStore.open(tmp_path).find_words(read_words(text))
+    terms = Names.open(tmp_path).find_words(read_words(text))
     assert [text[term.start : term.end] for term in terms] == ["prisoner of war", "war camp", "camp", "camp", "war"]
 
 
-def test_occurrences_are_articles(store: CandidateStore) -> None:
+def test_occurrences_are_articles(store: Names) -> None:
     def counts(name: str) -> tuple[int, int, int] | None:
         number = store.number(name)
         assert number is not None
@@ -112,29 +112,29 @@ def test_occurrences_are_articles(store: CandidateStore) -> None:
         ("", []),
     ],
 )
-def test_names_are_found(store: CandidateStore, text: str, expected: list[str]) -> None:
+def test_names_are_found(store: Names, text: str, expected: list[str]) -> None:
     assert found(store, text) == expected
 
 
-def test_common_words_at_sentence_starts_and_in_headlines(store: CandidateStore) -> None:
+def test_common_words_at_sentence_starts_and_in_headlines(store: Names) -> None:
     assert found(store, "We saw Reading. Reading is fun.", 0.3) == ["Reading"]
     assert found(store, "READING AND RAIN IN FRANCE\nAll went well.", 0.3) == ["FRANCE"]
 
 
 def test_a_store_without_occurrences_finds_names_too(sources: NameSources, tmp_path: Path) -> None:
     manifest = build_store(sources, tmp_path / "store", occurrences=False)
-    store = CandidateStore.open(tmp_path / "store")
+    store = Names.open(tmp_path / "store")
     assert "occurrences.npy" not in manifest.files and not store.has_occurrences
     assert found(store, "Reading is fun. She left New York for Spain.") == ["New York", "Spain"]
 
 
-def test_merged_stores_add_their_occurrences(store: CandidateStore, tmp_path: Path) -> None:
-    builder = StoreBuilder()
+def test_merged_stores_add_their_occurrences(store: Names, tmp_path: Path) -> None:
+    builder = NamesBuilder()
     builder.add_store(store)
     builder.add_store(store)
     builder.add_alias("Lutetia", "Paris")
     builder.save(tmp_path / "store", {}, {})
-    merged = CandidateStore.open(tmp_path / "store")
+    merged = Names.open(tmp_path / "store")
     number, alias = merged.number("reading"), merged.number("lutetia")
     assert number is not None and merged.occurrences(number) == (4, 2, 4)
     assert alias is not None and merged.occurrences(alias) == (0, 0, 0)
@@ -195,7 +195,7 @@ def test_a_model_folder_keeps_its_thresholds(tmp_path: Path) -> None:
     assert deixis.load(str(tmp_path / "model")).threshold == 0.4
 
 
-def test_processes_count_the_same(sources: NameSources, store: CandidateStore, tmp_path: Path) -> None:
+def test_processes_count_the_same(sources: NameSources, store: Names, tmp_path: Path) -> None:
     build_store(sources, tmp_path / "store", workers=2)
     there = tmp_path / "store" / "occurrences.npy"
     assert there.read_bytes() == (store.folder / "occurrences.npy").read_bytes()

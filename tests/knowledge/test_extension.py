@@ -8,28 +8,28 @@ import pytest
 
 from deixis.documents import Document, Mention
 from deixis.errors import ArtefactError
-from deixis.knowledge.build import StoreBuilder
+from deixis.knowledge.build import NamesBuilder
 from deixis.knowledge.detection import NameDetector
 from deixis.knowledge.extension import Extension
-from deixis.knowledge.names import CandidateStore, ExtendedStore
+from deixis.knowledge.names import ExtendedNames, Names
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> CandidateStore:
-    builder = StoreBuilder()
+def store(tmp_path: Path) -> Names:
+    builder = NamesBuilder()
     for target, count in (("Nova Scotia", 30), ("Nova (TV series)", 10)):
         builder.add_link("Nova", target, count)
     builder.save(tmp_path / "store", {}, {})
-    return CandidateStore.open(tmp_path / "store")
+    return Names.open(tmp_path / "store")
 
 
-def priors(store: CandidateStore, surface: str) -> dict[str, float]:
+def priors(store: Names, surface: str) -> dict[str, float]:
     return {entity: round(prior or 0.0, 4) for entity, prior in store.lookup(surface)}
 
 
-def test_a_stated_prior_is_kept_and_the_others_share_the_rest(store: CandidateStore) -> None:
+def test_a_stated_prior_is_kept_and_the_others_share_the_rest(store: Names) -> None:
     before = priors(store, "Nova")
-    bigger = ExtendedStore.over(store, Extension.of({"Nova Motors": [("Nova", 0.3)], "Nova (cat)": [("Nova", 0.1)]}))
+    bigger = ExtendedNames.over(store, Extension.of({"Nova Motors": [("Nova", 0.3)], "Nova (cat)": [("Nova", 0.1)]}))
     after = priors(bigger, "Nova")
     assert after["Nova Motors"] == 0.3
     assert after["Nova (cat)"] == 0.1
@@ -38,27 +38,27 @@ def test_a_stated_prior_is_kept_and_the_others_share_the_rest(store: CandidateSt
     assert sum(after.values()) == pytest.approx(1, abs=1e-3)
 
 
-def test_without_a_prior_new_meanings_take_half_of_a_known_name_and_all_of_a_new_one(store: CandidateStore) -> None:
+def test_without_a_prior_new_meanings_take_half_of_a_known_name_and_all_of_a_new_one(store: Names) -> None:
     added: dict[str, list[tuple[str, float | None]]] = {
         "Nova Motors": [("Nova", None), ("NovaMo", None)],
         "Nova (cat)": [("NovaMo", 0.2)],
     }
-    bigger = ExtendedStore.over(store, Extension.of(added))
+    bigger = ExtendedNames.over(store, Extension.of(added))
     # the cat is Nova too, by its title without the bracket
     assert priors(bigger, "Nova")["Nova Motors"] == priors(bigger, "Nova")["Nova (cat)"] == 0.25
     assert priors(bigger, "NovaMo") == {"Nova Motors": pytest.approx(0.7143), "Nova (cat)": pytest.approx(0.2857)}
     assert priors(bigger, "Nova Motors") == {"Nova Motors": 1.0}
 
 
-def test_priors_over_one_leave_something_for_the_others(store: CandidateStore) -> None:
-    bigger = ExtendedStore.over(store, Extension.of({"A": [("Nova", 1.0)], "B": [("Nova", 1.0)]}))
+def test_priors_over_one_leave_something_for_the_others(store: Names) -> None:
+    bigger = ExtendedNames.over(store, Extension.of({"A": [("Nova", 1.0)], "B": [("Nova", 1.0)]}))
     after = priors(bigger, "Nova")
     assert after["A"] == after["B"] == 0.495
     assert after["Nova Scotia"] > 0
 
 
-def test_hidden_entities_are_no_candidates(store: CandidateStore) -> None:
-    smaller = ExtendedStore.over(store, Extension.of({}, hidden=["Nova Scotia"]))
+def test_hidden_entities_are_no_candidates(store: Names) -> None:
+    smaller = ExtendedNames.over(store, Extension.of({}, hidden=["Nova Scotia"]))
     assert priors(smaller, "Nova") == {"Nova (TV series)": 1.0}
     assert smaller.lookup("Nova Scotia") == ()
     assert "Nova Scotia" not in [title for title, _ in smaller.parts("nova")]
@@ -67,8 +67,8 @@ def test_hidden_entities_are_no_candidates(store: CandidateStore) -> None:
     assert smaller.candidates(document) == [()] or "Nova Scotia" not in dict(smaller.candidates(document)[0])
 
 
-def test_added_names_are_found_and_resolved_in_a_text(store: CandidateStore) -> None:
-    bigger = ExtendedStore.over(store, Extension.of({"Zyx Motors": [("Quorl", None)]}))
+def test_added_names_are_found_and_resolved_in_a_text(store: Names) -> None:
+    bigger = ExtendedNames.over(store, Extension.of({"Zyx Motors": [("Quorl", None)]}))
     text = "She bought a Quorl from Zyx Motors in Nova Scotia."
     found = [text[start:end] for start, end in NameDetector(bigger).detect(text)]
     assert found == ["Quorl", "Zyx Motors", "Nova Scotia"]
@@ -77,12 +77,12 @@ def test_added_names_are_found_and_resolved_in_a_text(store: CandidateStore) -> 
     assert bigger.candidates(zyx)[0][0].entity == "Zyx Motors"  # a part of its title
 
 
-def test_it_is_opened_with_its_store(store: CandidateStore) -> None:
+def test_it_is_opened_with_its_store(store: Names) -> None:
     Extension.of({"Nova Motors": [("Nova", 0.3)]}, hidden=["Nova Scotia"]).save(store.folder)
-    again = CandidateStore.open(store.folder)
-    assert isinstance(again, ExtendedStore)
+    again = Names.open(store.folder)
+    assert isinstance(again, ExtendedNames)
     assert priors(again, "Nova") == {"Nova Motors": 0.3, "Nova (TV series)": 0.7}
     assert "NOVA motors" in again
     (store.folder / "added.json").write_text("{}")
     with pytest.raises(ArtefactError, match=r"added.json is damaged"):
-        CandidateStore.open(store.folder)
+        Names.open(store.folder)

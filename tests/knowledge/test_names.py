@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from deixis.corpus.names import NameSources, build_store
 from deixis.documents import Candidate, Document, Mention
 from deixis.errors import ArtefactError, InputError
-from deixis.knowledge.build import StoreBuilder
+from deixis.knowledge.build import NamesBuilder
 from deixis.knowledge.cut import cut_store
 from deixis.knowledge.formats import import_lists
-from deixis.knowledge.names import CandidateStore, Kind
+from deixis.knowledge.names import Kind, Names
 from deixis.knowledge.surfaces import INITIALS, initials, is_initials, key, short_titles, variants
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.wikipedia.articles import Article, Link
@@ -93,8 +93,8 @@ def test_short_titles_and_initials() -> None:
     assert not is_initials("Afp")
 
 
-def builder() -> StoreBuilder:
-    made = StoreBuilder({"Koeln": "Cologne"})
+def builder() -> NamesBuilder:
+    made = NamesBuilder({"Koeln": "Cologne"})
     for surface, target, count in [
         ("Chicago", "Chicago", 90),
         ("Chicago", "Chicago (musical)", 10),
@@ -115,17 +115,17 @@ def builder() -> StoreBuilder:
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> CandidateStore:
+def store(tmp_path_factory: pytest.TempPathFactory) -> Names:
     folder = tmp_path_factory.mktemp("stores") / "store"
     builder().save(folder, {}, {})
-    return CandidateStore.open(folder)
+    return Names.open(folder)
 
 
 def entities(found: tuple[Candidate, ...]) -> list[str]:
     return [candidate.entity for candidate in found]
 
 
-def test_priors_are_shares_of_what_is_known(store: CandidateStore) -> None:
+def test_priors_are_shares_of_what_is_known(store: Names) -> None:
     found = store.lookup("CHICAGO")
     assert entities(found) == ["Chicago", "Chicago (musical)"]
     assert found[0].prior == pytest.approx((90 + 1) / (91 + 10.5))
@@ -138,7 +138,7 @@ def test_priors_are_shares_of_what_is_known(store: CandidateStore) -> None:
     assert store.lookup("") == ()
 
 
-def test_redirects_lead_on_and_meanings_share_a_word(store: CandidateStore) -> None:
+def test_redirects_lead_on_and_meanings_share_a_word(store: Names) -> None:
     assert entities(store.lookup("Köln")) == entities(store.lookup("Koeln")) == ["Cologne"]
     assert set(entities(store.lookup("Clinton"))) == {"Bill Clinton", "Clinton, Iowa"}
     assert store.popularity("Cologne") == 3
@@ -148,7 +148,7 @@ def test_redirects_lead_on_and_meanings_share_a_word(store: CandidateStore) -> N
     assert kinds["Clinton, Iowa"] == Kind.LINK | Kind.SHORT | Kind.DISAMBIGUATION
 
 
-def resolved(store: CandidateStore, text: str, *surfaces: str) -> list[list[str]]:
+def resolved(store: Names, text: str, *surfaces: str) -> list[list[str]]:
     mentions = []
     at = 0
     for surface in surfaces:
@@ -158,13 +158,13 @@ def resolved(store: CandidateStore, text: str, *surfaces: str) -> list[list[str]
     return [entities(found) for found in store.candidates(Document(text, tuple(mentions)))]
 
 
-def test_a_surname_means_the_person_named_before(store: CandidateStore) -> None:
+def test_a_surname_means_the_person_named_before(store: Names) -> None:
     assert resolved(store, "Clinton is a town.", "Clinton") == [["Clinton, Iowa", "Bill Clinton"]]
     found = resolved(store, "Bill Clinton spoke. Clinton left.", "Bill Clinton", "Clinton")
     assert found[1][0] == "Bill Clinton"
 
 
-def test_a_place_may_stand_for_its_team_and_initials_for_a_name(store: CandidateStore) -> None:
+def test_a_place_may_stand_for_its_team_and_initials_for_a_name(store: Names) -> None:
     (found,) = resolved(store, "CHICAGO 3 Boston 2", "CHICAGO")
     assert found[0] == "Chicago"
     assert "Chicago White Sox" in found
@@ -173,7 +173,7 @@ def test_a_place_may_stand_for_its_team_and_initials_for_a_name(store: Candidate
     assert resolved(store, "said 12 and !", "!") == [[]]
 
 
-def test_the_document_decides_only_by_its_content(store: CandidateStore) -> None:
+def test_the_document_decides_only_by_its_content(store: Names) -> None:
     text = "Bill Clinton went to Chicago; Clinton saw AFP and Chicago White Sox"
     names = ["Bill Clinton", "Chicago", "Clinton", "AFP", "Chicago White Sox"]
     first = resolved(store, text, *names)
@@ -185,15 +185,15 @@ def test_the_document_decides_only_by_its_content(store: CandidateStore) -> None
         assert sum(one.prior or 0 for one in found) == pytest.approx(1)
 
 
-def test_the_same_names_make_the_same_bytes_and_merging_adds_counts(tmp_path: Path, store: CandidateStore) -> None:
+def test_the_same_names_make_the_same_bytes_and_merging_adds_counts(tmp_path: Path, store: Names) -> None:
     manifest = builder().save(tmp_path / "again", {}, {})
     assert manifest == store.manifest
     manifest.verify(tmp_path / "again")
-    merged = StoreBuilder()
+    merged = NamesBuilder()
     merged.add_store(store)
-    merged.add_store(CandidateStore.open(tmp_path / "again"))
+    merged.add_store(Names.open(tmp_path / "again"))
     merged.save(tmp_path / "merged", {}, {})
-    both = CandidateStore.open(tmp_path / "merged")
+    both = Names.open(tmp_path / "merged")
     assert both.popularity("Chicago White Sox") == 90
     assert [(entry.entity, entry.count) for entry in both.entries("chicago")] == [
         ("Chicago", 180),
@@ -203,11 +203,11 @@ def test_the_same_names_make_the_same_bytes_and_merging_adds_counts(tmp_path: Pa
     assert dict(both.parts("chicago")) == {title: 2 * links for title, links in store.parts("chicago")}
 
 
-def test_a_store_is_cut_to_the_entities_of_a_model(tmp_path: Path, store: CandidateStore) -> None:
+def test_a_store_is_cut_to_the_entities_of_a_model(tmp_path: Path, store: Names) -> None:
     known = Vocabulary.of(["Chicago", "Chicago White Sox", "William Clinton", "Köln", "Unheard of"])
     same = {"Bill Clinton": "William Clinton", "Köln": "Cologne"}  # the second leads away from the vocabulary
     manifest = cut_store(store, known, tmp_path / "cut", redirects=same)
-    cut = CandidateStore.open(tmp_path / "cut")
+    cut = Names.open(tmp_path / "cut")
     manifest.verify(tmp_path / "cut")
     assert manifest.parents == {"candidates": store.digest, "vocabulary": known.digest}
     assert [title for title, _ in cut.titles()] == ["Chicago", "Chicago White Sox", "Köln", "William Clinton"]
@@ -239,13 +239,13 @@ def test_published_lists_are_imported(tmp_path: Path) -> None:
         "CANDIDATE\tid:1\tinCount:9\turl:http://en.wikipedia.org/wiki/Battle_of_Ulm\n"
         "CANDIDATE\tid:2\tinCount:29\turl:http://en.wikipedia.org/wiki/Ulm\n"
     )
-    made = StoreBuilder()
+    made = NamesBuilder()
     import_lists(made, gold, "ganea-hofmann")
     import_lists(made, ordered, "titles")
     import_lists(made, plain, "tsv")
     import_lists(made, ppr, "pprforned")
     made.save(tmp_path / "store", {}, {})
-    store = CandidateStore.open(tmp_path / "store")
+    store = Names.open(tmp_path / "store")
     assert {entry.entity: round(entry.count, 3) for entry in store.entries("paris")} == {"Paris": 9, "Paris, Texas": 1}
     assert entities(store.lookup("Lyon")) == ["Lyon", "Olympique Lyonnais"]
     assert {entry.entity: entry.count for entry in store.entries("bonn")} == {"Bonn": 12, "Bonn (album)": 3}
@@ -259,22 +259,22 @@ def test_a_bad_line_is_named(tmp_path: Path, form: str, line: str) -> None:
     path = tmp_path / "lists"
     path.write_text(line + "\n")
     with pytest.raises(InputError, match="lists:1 "):
-        import_lists(StoreBuilder(), path, form)  # type: ignore[arg-type]
+        import_lists(NamesBuilder(), path, form)  # type: ignore[arg-type]
 
 
-def test_what_is_missing_or_damaged_is_said(tmp_path: Path, store: CandidateStore) -> None:
+def test_what_is_missing_or_damaged_is_said(tmp_path: Path, store: Names) -> None:
     with pytest.raises(ArtefactError, match="does not exist"):
-        CandidateStore.open(tmp_path)
+        Names.open(tmp_path)
     builder().save(tmp_path / "store", {}, {})
     (tmp_path / "store" / "names.marisa").write_bytes(b"no trie")
     with pytest.raises(ArtefactError, match=r"names\.marisa is damaged"):
-        CandidateStore.open(tmp_path / "store")
+        Names.open(tmp_path / "store")
     (tmp_path / "store" / "names-counts.npy").unlink()
     (tmp_path / "store" / "names.marisa").write_bytes((store.folder / "names.marisa").read_bytes())
     with pytest.raises(ArtefactError, match=r"names-counts\.npy is missing"):
-        CandidateStore.open(tmp_path / "store")
+        Names.open(tmp_path / "store")
     with pytest.raises(InputError, match="would be empty"):
-        StoreBuilder().save(tmp_path / "empty", {}, {})
+        NamesBuilder().save(tmp_path / "empty", {}, {})
 
 
 def write_sources(folder: Path) -> list[str]:
@@ -309,7 +309,7 @@ def test_all_sources_reach_the_store(tmp_path: Path) -> None:
         [tmp_path / "descriptions.tsv"],
     )
     manifest = build_store(sources, tmp_path / "store")
-    store = CandidateStore.open(tmp_path / "store")
+    store = Names.open(tmp_path / "store")
     for surface in ("Köln", "Koeln", "Kölle", "Colonia", "Cologne"):
         assert entities(store.lookup(surface)) == ["Cologne"], surface
     assert entities(store.lookup("BA")) == ["British Airways"]

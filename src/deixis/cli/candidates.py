@@ -91,17 +91,17 @@ def import_(
     """
     from deixis.corpus.counting import digests, gather_redirects
     from deixis.errors import InputError
-    from deixis.knowledge.build import StoreBuilder
+    from deixis.knowledge.build import NamesBuilder
     from deixis.knowledge.formats import FORMATS, import_lists
-    from deixis.knowledge.names import CandidateStore
+    from deixis.knowledge.names import Names
 
     chosen = next((known for known in FORMATS if known == form), None)
     if chosen is None:
         raise InputError(f"there is no format {form!r}; choose one of {', '.join(FORMATS)}")
-    builder = StoreBuilder(gather_redirects([], redirects or []))
+    builder = NamesBuilder(gather_redirects([], redirects or []))
     parents = digests(lists=[lists] if lists.is_file() else [], redirects=redirects or [])
     if into is not None:
-        store = CandidateStore.open(into)
+        store = Names.open(into)
         builder.add_store(store)
         parents["candidates"] = store.digest
     import_lists(builder, lists, chosen, mass)
@@ -119,13 +119,13 @@ def merge(
     Example: `deixis candidates merge wikipedia company -o store`
     """
     from deixis.corpus.counting import digests, gather_redirects
-    from deixis.knowledge.build import StoreBuilder
-    from deixis.knowledge.names import CandidateStore
+    from deixis.knowledge.build import NamesBuilder
+    from deixis.knowledge.names import Names
 
-    builder = StoreBuilder(gather_redirects([], redirects or []))
+    builder = NamesBuilder(gather_redirects([], redirects or []))
     parents = digests(redirects=redirects or [])
     for number, folder in enumerate(stores, 1):
-        store = CandidateStore.open(folder)
+        store = Names.open(folder)
         builder.add_store(store)
         parents[f"candidates {number}"] = store.digest
     _print(builder.save(output, {}, parents), output)
@@ -147,12 +147,12 @@ def cut(
     """
     from deixis.corpus.counting import digests, gather_redirects
     from deixis.knowledge.cut import cut_store
-    from deixis.knowledge.names import CandidateStore
+    from deixis.knowledge.names import Names
     from deixis.knowledge.vocabulary import Vocabulary
 
     tables = redirects or []
     manifest = cut_store(
-        CandidateStore.open(store),
+        Names.open(store),
         Vocabulary.load(vocabulary),
         output,
         redirects=gather_redirects([], tables),
@@ -175,10 +175,10 @@ def show(
     from rich.console import Console
     from rich.table import Table
 
-    from deixis.knowledge.names import CandidateStore
+    from deixis.knowledge.names import Names
     from deixis.knowledge.surfaces import key, variants
 
-    opened = CandidateStore.open(store)
+    opened = Names.open(store)
     name = key(surface)
     asked = next((found for found in (name, *variants(name)) if found in opened), name)
     entries = list(opened.entries(asked))

@@ -226,7 +226,7 @@ def _stores(names: list[str], nlp: Disambiguator | None, top: int) -> dict[str, 
     """Open the stores among the candidates: the model's own, or folders."""
     from deixis.errors import InputError
     from deixis.evaluation.plan import LISTS
-    from deixis.knowledge.names import CandidateStore
+    from deixis.knowledge.names import Names
 
     stores: dict[str, CandidateSource] = {}
     for name in names:
@@ -237,7 +237,7 @@ def _stores(names: list[str], nlp: Disambiguator | None, top: int) -> dict[str, 
                 raise InputError("--candidates model needs a model with a candidate store")
             stores[name] = nlp.candidates
         elif Path(name).is_dir():
-            stores[name] = CandidateStore.open(Path(name), k=top)
+            stores[name] = Names.open(Path(name), k=top)
         else:
             raise InputError(f"--candidates {name}: expected kb+yago, ppr, model, given or the folder of a store")
     return stores

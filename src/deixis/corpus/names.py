@@ -14,7 +14,7 @@ import marisa_trie
 from deixis.artefacts import Manifest, read_lines
 from deixis.corpus.counting import digests, gather_redirects
 from deixis.errors import InputError
-from deixis.knowledge.build import StoreBuilder
+from deixis.knowledge.build import NamesBuilder
 from deixis.knowledge.occurrences import OccurrenceCounter, Occurrences
 from deixis.wikipedia.articles import Article, read_articles
 from deixis.wikipedia.parallel import in_order
@@ -56,7 +56,7 @@ def build_store(
         aliases=sources.aliases,
         descriptions=sources.descriptions,
     )
-    builder = StoreBuilder(gather_redirects(sources.articles, sources.redirects))
+    builder = NamesBuilder(gather_redirects(sources.articles, sources.redirects))
     steps: list[Step] = [
         *((path, lambda path: add_articles(builder, read_articles(path, report=report))) for path in sources.articles),
         *(
@@ -105,7 +105,7 @@ def _count_batch(articles: list[Article]) -> Occurrences:
     return counter.counts
 
 
-def add_articles(builder: StoreBuilder, articles: Iterable[Article]) -> None:
+def add_articles(builder: NamesBuilder, articles: Iterable[Article]) -> None:
     """Add the link texts of pages, their titles, and the meanings that pages of meanings list."""
     links: Counter[tuple[str, str]] = Counter()
     for article in articles:
@@ -120,7 +120,7 @@ def add_articles(builder: StoreBuilder, articles: Iterable[Article]) -> None:
         builder.add_link(surface, target, count)
 
 
-def add_annotated(builder: StoreBuilder, articles: Iterable[Article]) -> None:
+def add_annotated(builder: NamesBuilder, articles: Iterable[Article]) -> None:
     """Add the link texts alone."""
     links: Counter[tuple[str, str]] = Counter()
     for article in articles:
@@ -130,13 +130,13 @@ def add_annotated(builder: StoreBuilder, articles: Iterable[Article]) -> None:
         builder.add_link(surface, target, count)
 
 
-def add_aliases(builder: StoreBuilder, path: Path) -> None:
+def add_aliases(builder: NamesBuilder, path: Path) -> None:
     """Add other names of entities: lines alias<TAB>title."""
     for alias, title in read_pairs(path, "an alias, a tab and a title"):
         builder.add_alias(alias, title)
 
 
-def add_descriptions(builder: StoreBuilder, path: Path) -> None:
+def add_descriptions(builder: NamesBuilder, path: Path) -> None:
     """Add the titles, and the abbreviations in brackets, of lines title<TAB>description."""
     for title, description in read_pairs(path, "a title, a tab and a description"):
         builder.add_description(title, description)

@@ -18,7 +18,7 @@ from deixis.corpus.shortening import parts_of, shorten
 from deixis.corpus.windows import SPLITS, Split
 from deixis.errors import InputError
 from deixis.knowledge.detection import NameDetector
-from deixis.knowledge.names import CandidateStore
+from deixis.knowledge.names import Names
 from deixis.knowledge.occurrences import LOWER, NAMED
 from deixis.knowledge.surfaces import key
 from deixis.knowledge.vocabulary import Vocabulary
@@ -84,7 +84,7 @@ class Packer:
         vocabulary: Vocabulary,
         tokenizer: Tokenizer,
         redirects: Mapping[str, str],
-        store: CandidateStore | None = None,
+        store: Names | None = None,
         teams: Collection[str] = (),
     ) -> None:
         self.config, self.vocabulary, self.tokenizer = config, vocabulary, tokenizer

@@ -23,7 +23,7 @@ from deixis.corpus.packing import Packer, PackingConfig
 from deixis.corpus.shortening import is_team
 from deixis.documents import normalise_title
 from deixis.errors import DeixisError, InputError
-from deixis.knowledge.names import CandidateStore
+from deixis.knowledge.names import Names
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.encoding import Tokenizer
 from deixis.wikipedia.articles import Article
@@ -49,7 +49,7 @@ class _Sources:
     teams: frozenset[str] = frozenset()  # for shortened names
 
     def packer(self) -> Packer:
-        store = None if self.store is None else CandidateStore.open(self.store)
+        store = None if self.store is None else Names.open(self.store)
         vocabulary, tokenizer = Vocabulary.load(self.vocabulary), Tokenizer.load(self.tokenizer)
         return Packer(self.config, vocabulary, tokenizer, self.redirects, store, self.teams)
 

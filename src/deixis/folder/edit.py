@@ -15,11 +15,11 @@ from deixis.artefacts import MANIFEST, Manifest
 from deixis.errors import InputError
 from deixis.folder.model_folder import Linking, ModelFolder, Precision
 from deixis.folder.sharpen import sharpen
-from deixis.knowledge.build import StoreBuilder
+from deixis.knowledge.build import NamesBuilder
 from deixis.knowledge.describe import Describer, Progress
 from deixis.knowledge.entities import Entity
 from deixis.knowledge.extension import Extension
-from deixis.knowledge.names import CandidateStore, ExtendedStore
+from deixis.knowledge.names import ExtendedNames, Names
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.special import SPECIAL
 
@@ -127,13 +127,13 @@ def build_folder(
     base: Path, entities: Sequence[Entity], target: Path, parents: Mapping[str, str], progress: Progress = iter
 ) -> Manifest:
     """Write the model folder of a knowledge base of one's own."""
-    builder = StoreBuilder()
+    builder = NamesBuilder()
     for entity in entities:
         builder.add_title(entity.title)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         builder.save(Path(scratch) / "candidates", {}, parents)
-        store = CandidateStore.open(Path(scratch) / "candidates")
+        store = Names.open(Path(scratch) / "candidates")
         model = build(ModelFolder.load(base), entities, progress)
         own = {entity.title: entity for entity in entities}
         return save_edited(replace(model, store=_extended(store, own, ())), base, target, parents)
@@ -179,12 +179,12 @@ def _describer(model: ModelFolder) -> Describer:
     return model.describer
 
 
-def _extended(store: CandidateStore | None, own: Mapping[str, Entity], gone: Collection[str]) -> CandidateStore | None:
+def _extended(store: Names | None, own: Mapping[str, Entity], gone: Collection[str]) -> Names | None:
     if store is None:
         return None
-    hidden = store.extension.hidden if isinstance(store, ExtendedStore) else frozenset[str]()
+    hidden = store.extension.hidden if isinstance(store, ExtendedNames) else frozenset[str]()
     names = {title: entity.names for title, entity in own.items()}
-    return ExtendedStore.over(store, Extension.of(names, hidden | set(gone)))
+    return ExtendedNames.over(store, Extension.of(names, hidden | set(gone)))
 
 
 def _counted(vocabulary: Vocabulary) -> list[tuple[str, int]]:

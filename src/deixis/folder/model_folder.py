@@ -39,7 +39,7 @@ from deixis.network.quantisation import dequantise, quantise
 from deixis.network.special import MASK, SPECIAL
 
 if TYPE_CHECKING:
-    from deixis.knowledge.names import CandidateStore
+    from deixis.knowledge.names import Names
 
 __all__ = [
     "Linking",
@@ -115,7 +115,7 @@ class ModelFolder:
     network: Network
     tokenizer: Tokenizer
     vocabulary: Vocabulary
-    store: CandidateStore | None = None  # what `load` found; `save` copies the one whose path it is given
+    store: Names | None = None  # what `load` found; `save` copies the one whose path it is given
     linking: Linking = field(default_factory=Linking)
     describer: Describer | None = None
     known: tuple[bytes, ...] = ()  # lines of JSON, one for each entity that was added
@@ -247,7 +247,7 @@ def quantise_folder(
     m_e (seen, entity_size) the table is rounded to int8 for these; `parents` tell the manifest where they are from.
     """
     from deixis.knowledge.cut import cut_store
-    from deixis.knowledge.names import CandidateStore
+    from deixis.knowledge.names import Names
 
     model = ModelFolder.load(source)
     parents = {**(parents or {}), "model": Manifest.load(source / MANIFEST, "model").digest}
@@ -256,7 +256,7 @@ def quantise_folder(
     if seen is not None:
         embeddings = model.network.entity_embeddings
         embeddings.entity_embeddings = embeddings.entity_embeddings.quantised("int8", seen)
-    store = model.store if candidates is None else CandidateStore.open(candidates)
+    store = model.store if candidates is None else Names.open(candidates)
     if store is None:
         if cut:
             raise InputError(f"{source} has no candidate store to cut; give one")
@@ -298,13 +298,13 @@ def _linking(path: Path) -> Linking:
         raise ArtefactError(f"{path} does not say how to link: {error}") from None
 
 
-def _store(folder: Path) -> CandidateStore | None:
+def _store(folder: Path) -> Names | None:
     if not folder.exists():
         return None
     # Imported here: machines that only train need not have what a store is read with.
-    from deixis.knowledge.names import CandidateStore
+    from deixis.knowledge.names import Names
 
-    return CandidateStore.open(folder)
+    return Names.open(folder)
 
 
 def _table_state(table: EntityTable, precision: Precision) -> dict[str, Tensor]:

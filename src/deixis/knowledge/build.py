@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from deixis.artefacts import MANIFEST, Manifest, digest_file, folder_aside, write_aside
 from deixis.documents import normalise_title
 from deixis.errors import InputError
-from deixis.knowledge.names import WEIGHTS, CandidateStore, Kind
+from deixis.knowledge.names import WEIGHTS, Kind, Names
 from deixis.knowledge.occurrences import Occurrences
 from deixis.knowledge.surfaces import INITIALS, initials, key, short_titles, title_parts
 
-__all__ = ["StoreBuilder"]
+__all__ = ["NamesBuilder"]
 
 MAX_PARTS = 64  # titles kept for a part of a name, the most popular; recall on AIDA is the same with 128
 
@@ -30,7 +30,7 @@ _ABBREVIATION = re.compile(r"\(\s?(?:[^()]{0,60}?[\s,;])?([A-Z](?:[A-Za-z.]{0,5}
 Arrays = dict[str, NDArray[Any]]
 
 
-class StoreBuilder:
+class NamesBuilder:
     """Collects names and their counts, and writes them as a store."""
 
     def __init__(self, redirects: Mapping[str, str] | None = None) -> None:
@@ -97,7 +97,7 @@ class StoreBuilder:
         self.counts["listed"] += 1
         self._add(surface, normalise_title(title), Kind.LISTED, count)
 
-    def add_store(self, store: CandidateStore, titled: Callable[[str], str | None] = lambda title: title) -> None:
+    def add_store(self, store: Names, titled: Callable[[str], str | None] = lambda title: title) -> None:
         """Add another store; counts are summed. `titled` gives each of its entities its title here, None: left out."""
         self.counts["stores"] += 1
         self._counted |= store.has_occurrences
@@ -261,7 +261,7 @@ def _narrow(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _sparse(table: NDArray[np.uint32]) -> Arrays:
-    """Lay out counts (names, 3), most of them 0, as `CandidateStore.occurrences` reads them.
+    """Lay out counts (names, 3), most of them 0, as `Names.occurrences` reads them.
 
     Counts over 65,535 are halved together until they fit: only their ratios matter.
     """

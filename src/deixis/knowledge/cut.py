@@ -11,15 +11,15 @@ from pathlib import Path
 
 from deixis.artefacts import Manifest
 from deixis.errors import InputError
-from deixis.knowledge.build import StoreBuilder
-from deixis.knowledge.names import CandidateStore
+from deixis.knowledge.build import NamesBuilder
+from deixis.knowledge.names import Names
 from deixis.knowledge.vocabulary import Vocabulary
 
 __all__ = ["cut_store"]
 
 
 def cut_store(
-    store: CandidateStore,
+    store: Names,
     vocabulary: Vocabulary,
     folder: Path,
     *,
@@ -39,7 +39,7 @@ def cut_store(
     def titled(title: str) -> str | None:
         return title if title in vocabulary else same.get(title)
 
-    builder = StoreBuilder()
+    builder = NamesBuilder()
     builder.add_store(store, titled)
     if not len(builder):
         raise InputError(f"no entity of {store.folder} is in the vocabulary; were they made from the same articles?")

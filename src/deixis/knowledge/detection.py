@@ -24,7 +24,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from deixis.knowledge.names import CandidateStore
+from deixis.knowledge.names import Names
 from deixis.knowledge.occurrences import LOWER
 from deixis.knowledge.surfaces import SMALL_WORDS
 from deixis.knowledge.words import Span, Word, read_words
@@ -56,12 +56,12 @@ class NameDetector:
 
     Examples:
         >>> from pathlib import Path
-        >>> detector = NameDetector(CandidateStore.open(Path("velm/store")))
+        >>> detector = NameDetector(Names.open(Path("velm/store")))
         >>> detector.detect("After the Silver Oar came Marlow.")
         [(10, 20), (26, 32)]
     """
 
-    store: CandidateStore
+    store: Names
     threshold: float = THRESHOLD
 
     def detect(self, text: str) -> list[tuple[int, int]]:

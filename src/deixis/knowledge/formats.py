@@ -13,7 +13,7 @@ import orjson
 
 from deixis.artefacts import read_lines
 from deixis.errors import InputError
-from deixis.knowledge.build import StoreBuilder
+from deixis.knowledge.build import NamesBuilder
 from deixis.knowledge.surfaces import key
 
 __all__ = ["FORMATS", "Format", "import_lists"]
@@ -23,7 +23,7 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 Listed = tuple[str, list[tuple[str, float]]]  # a surface, its titles with shares or counts
 
 
-def import_lists(builder: StoreBuilder, path: Path, form: Format, mass: float = 10) -> None:
+def import_lists(builder: NamesBuilder, path: Path, form: Format, mass: float = 10) -> None:
     """Add the lists of a file or folder; one without counts is worth `mass` links, shared out by its priors.
 
     A surface that occurs in many mentions counts once: an entity gets its highest share among them.

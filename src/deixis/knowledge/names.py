@@ -43,7 +43,7 @@ from deixis.knowledge.resolve import resolve_names
 from deixis.knowledge.surfaces import key, variants
 from deixis.knowledge.words import Span, Word, find_names, find_words
 
-__all__ = ["WEIGHTS", "CandidateStore", "Entry", "ExtendedStore", "Kind"]
+__all__ = ["WEIGHTS", "Entry", "ExtendedNames", "Kind", "Names"]
 
 CACHE = 1 << 15  # names whose candidates are kept: texts repeat theirs
 
@@ -76,11 +76,11 @@ class Entry:
     popularity: int
 
 
-class CandidateStore:
+class Names:
     """Surfaces to candidates; `lookup` for one surface, `candidates` for all mentions of a document.
 
     Examples:
-        >>> store = CandidateStore.open(Path("velm/store"))
+        >>> store = Names.open(Path("velm/store"))
         >>> [candidate.entity for candidate in store.lookup("the Falcon")]
         ['Falcon (boat)', 'Falcon (opening)']
     """
@@ -108,10 +108,10 @@ class CandidateStore:
         self.named = lru_cache(CACHE)(self._named)
 
     @classmethod
-    def open(cls, folder: Path, k: int = 30) -> CandidateStore:
+    def open(cls, folder: Path, k: int = 30) -> Names:
         """Map a store, with what was added to it; `k` is the number of candidates a mention gets."""
         if (folder / ADDED).exists():
-            return ExtendedStore.open(folder, k)
+            return ExtendedNames.open(folder, k)
         return cls(folder, Manifest.load(folder / MANIFEST, "candidates"), k)
 
     @property
@@ -156,7 +156,7 @@ class CandidateStore:
 
         Examples:
             >>> from deixis import Mention
-            >>> store = CandidateStore.open(Path("velm/store"))
+            >>> store = Names.open(Path("velm/store"))
             >>> document = Document("Lena Brandt rowed. Brandt sang.", (Mention(0, 11), Mention(19, 25)))
             >>> [len(candidates) for candidates in store.candidates(document)]
             [2, 2]
@@ -235,7 +235,7 @@ class CandidateStore:
         return self._titles[self._title_offsets[number] : self._title_offsets[number + 1]].decode()
 
 
-class ExtendedStore(CandidateStore):
+class ExtendedNames(Names):
     """A store with an extension; numbers of added names follow those of the store's own."""
 
     def __init__(self, folder: Path, manifest: Manifest, k: int, extension: Extension) -> None:
@@ -244,12 +244,12 @@ class ExtendedStore(CandidateStore):
         self._added = marisa_trie.Trie(sorted(extension.names))
 
     @classmethod
-    def over(cls, store: CandidateStore, extension: Extension) -> ExtendedStore:
+    def over(cls, store: Names, extension: Extension) -> ExtendedNames:
         """Put an extension on top of an open store, in place of the one that it has."""
         return cls(store.folder, store.manifest, store.k, extension)
 
     @classmethod
-    def open(cls, folder: Path, k: int = 30) -> ExtendedStore:
+    def open(cls, folder: Path, k: int = 30) -> ExtendedNames:
         """Map a store and read its extension."""
         return cls(folder, Manifest.load(folder / MANIFEST, "candidates"), k, Extension.load(folder))
 
