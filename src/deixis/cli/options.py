@@ -1,0 +1,76 @@
+"""Settings as options: a command that takes settings gets an option for each of their fields.
+
+    @with_settings
+    def link(text: str, settings: Settings) -> None: ...      # link TEXT --order … --top … --trace
+
+Help, choices and limits come from the fields; an option that is not given leaves the field's default.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+import typing
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, Union
+
+import typer
+
+from deixis.settings import SettingsModel
+
+__all__ = ["with_settings"]
+
+
+def with_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace each parameter of the command that is annotated with settings by one option a field."""
+    hints = typing.get_type_hints(command, include_extras=True)
+    parameters: list[inspect.Parameter] = []
+    models: dict[str, type[SettingsModel]] = {}
+    for name, parameter in inspect.signature(command).parameters.items():
+        kind = hints[name]
+        if isinstance(kind, type) and issubclass(kind, SettingsModel):
+            models[name] = kind
+            parameters += [_option(field, kind) for field in kind.model_fields]
+        else:
+            parameters.append(parameter.replace(annotation=kind, kind=inspect.Parameter.KEYWORD_ONLY))
+
+    @functools.wraps(command)
+    def run(**values: Any) -> None:
+        for name, model in models.items():
+            given = {field: values.pop(field) for field in model.model_fields}
+            values[name] = model(
+                **{field: _read(model, field, value) for field, value in given.items() if value is not None}
+            )
+        command(**values)
+
+    run.__signature__ = inspect.Signature(parameters, return_annotation=None)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters} | {"return": None}
+    del run.__wrapped__  # type: ignore[attr-defined]  # typer would read its annotations
+    return run
+
+
+def _read(model: type[SettingsModel], field: str, value: Any) -> Any:
+    return model.parse(field, value) if isinstance(value, str) else value
+
+
+def _option(name: str, model: type[SettingsModel]) -> inspect.Parameter:
+    field = model.model_fields[name]
+    kind = _plain(field.annotation)
+    flags = [f"--{name.replace('_', '-')}"]
+    shown = False if field.default in (None, False) else str(field.default)
+    option = typer.Option(*flags, help=field.description, show_default=shown)
+    annotation = Annotated[kind | None, option]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+def _plain(kind: Any) -> Any:
+    """Return the type that typer reads from the command line: a choice, a number, or a text where several are meant."""
+    if typing.get_origin(kind) is Annotated:
+        return _plain(typing.get_args(kind)[0])
+    if typing.get_origin(kind) in (Union, types.UnionType):
+        kinds = [part for part in typing.get_args(kind) if part is not type(None)]
+        return _plain(kinds[0]) if len(kinds) == 1 else str
+    if typing.get_origin(kind) is Literal and not all(isinstance(value, str) for value in typing.get_args(kind)):
+        return str
+    return kind
