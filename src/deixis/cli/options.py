@@ -46,7 +46,7 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
 
     run.__signature__ = inspect.Signature(parameters, return_annotation=None)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters} | {"return": None}
-    del run.__wrapped__  # type: ignore[attr-defined]  # typer would read its annotations
+    del run.__wrapped__
     return run
 
 
@@ -60,7 +60,7 @@ def _option(name: str, model: type[SettingsModel]) -> inspect.Parameter:
     flags = [f"--{name.replace('_', '-')}"]
     shown = False if field.default in (None, False) else str(field.default)
     option = typer.Option(*flags, help=field.description, show_default=shown)
-    annotation = Annotated[kind | None, option]
+    annotation = Annotated[kind | None, option]  # type: ignore[valid-type]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
