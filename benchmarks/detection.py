@@ -26,7 +26,7 @@ THRESHOLDS = (0.05, 0.08, THRESHOLD, 0.15, 0.2, 0.3)
 class Priors:
     """Answers every mention with the store's likeliest candidate: what a model has to beat."""
 
-    threshold = 0.0
+    answer_threshold = 0.0
 
     def __init__(self, store: Names) -> None:
         self._store = store

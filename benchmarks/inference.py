@@ -59,13 +59,13 @@ for module in ("marisa_trie", "orjson", "zstandard"):
 
 from deixis.documents import Candidate, Document, Mention, Resolution, Resolutions
 from deixis.folder.model_folder import ModelFolder
-from deixis.inference import Disambiguator, Settings
+from deixis.inference import Disambiguator
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.batching import make_batch
 from deixis.network.encoding import Tokenizer, Window, windows_of
 from deixis.network.model import Network
-from deixis.network.precision import Arithmetic
 from deixis.network.special import MASK, SPECIAL
+from deixis.settings import Precision, Settings
 
 WORDS = ("the", "team", "played", "in", "a", "city", "with", "players", "and", "won", "game", "after", "war", "river")
 MENTIONS, PIECES = (5, 10, 20, 50, 100), (64, 128, 256, 512)
@@ -93,24 +93,24 @@ class Ways:
 
     def __init__(self, model: Path, windows: str | None = None) -> None:
         self.model, self.windows = model, windows
-        self._opened: dict[tuple[str, Arithmetic], Disambiguator] = {}
+        self._opened: dict[tuple[str, Precision], Disambiguator] = {}
         self._luke: Any = None
 
-    def opened(self, pattern: str, arithmetic: Arithmetic) -> Disambiguator:
-        """Return the model in some arithmetic, with its own attention or the paper's."""
-        if (pattern, arithmetic) not in self._opened:
-            nlp = Disambiguator.load(self.model, arithmetic=arithmetic)
+    def opened(self, pattern: str, precision: Precision) -> Disambiguator:
+        """Return the model in some precision, with its own attention or the paper's."""
+        if (pattern, precision) not in self._opened:
+            nlp = Disambiguator.load(self.model, precision=precision)
             if pattern == "paper":
                 nlp.network.config = replace(nlp.network.config, words_see="answers", answer_layers=None)
-            self._opened[pattern, arithmetic] = nlp
-        return self._opened[pattern, arithmetic]
+            self._opened[pattern, precision] = nlp
+        return self._opened[pattern, precision]
 
     def run(self, way: str, documents: Sequence[Document]) -> tuple[list[Resolutions] | list[list[str | None]], int]:
         """Return the answers and the number of passes."""
-        name, _, arithmetic = way.partition(" ")
+        name, _, precision = way.partition(" ")
         if name == "reference":
             return self._reference(documents)
-        nlp = self.opened("paper" if name == "paper" else "own", "int8" if arithmetic == "int8" else "fp32")
+        nlp = self.opened("paper" if name == "paper" else "own", "int8" if precision == "int8" else "fp32")
         order = "local" if name == "local" else "confidence"
         settings: dict[str, Any] = {"top": None, "order": order, "windows": self.windows}
         if name.startswith("commit="):
@@ -443,7 +443,6 @@ COMMITS: list[dict[str, Any]] = [
 SPLITTINGS: list[dict[str, Any]] = [
     {"windows": "per_mention"},
     {"windows": "overlapping"},
-    {"windows": "overlapping", "carry": True},
     {"windows": "simple"},
 ]
 
@@ -616,7 +615,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1, help="that share the accelerator, for `gpu`")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--windows", help="how documents over 510 pieces are split, for `sets`")
-    parser.add_argument("--arithmetic", default="fp32", help="for `curve`, `long`, `exact` and `texts`")
+    parser.add_argument("--precision", default="fp32", help="for `curve`, `long`, `exact` and `texts`")
     parser.add_argument("--svg", type=Path)
     parser.add_argument("--peak", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_intermixed_args()
@@ -637,7 +636,7 @@ def main() -> None:
         memory(given.model, names)
         return
     if given.what in ("curve", "long", "exact", "texts"):
-        nlp = Disambiguator.load(given.model, arithmetic=given.arithmetic)
+        nlp = Disambiguator.load(given.model, precision=given.precision)
         for label, documents in read_sets(given.data, given.sets).items():
             some = documents[: given.limit]
             print(f"\n{label}: {len(some)} documents\n")

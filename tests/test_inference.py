@@ -16,7 +16,6 @@ from deixis import inference
 from deixis.documents import Candidate, Document, Mention, Resolutions
 from deixis.network.batching import Batch
 from deixis.network.decoding import decode
-from deixis.network.encoding import windows_of
 from tests.worlds import make_disambiguator, make_document
 
 NLP = make_disambiguator(2, words_see="placeholders")
@@ -50,7 +49,7 @@ def test_no_candidates() -> None:
 def test_a_mention_without_candidates_stays_masked_for_the_others() -> None:
     lone = Document("messi won the cup", (Mention(0, 5, candidates=()), Mention(14, 17, candidates=TWO)))
     masked = PAPER.disambiguate(lone)[1]
-    padded = PAPER.disambiguate(lone, without_candidates="pad")[1]
+    padded = PAPER.disambiguate(lone, released="2022")[1]
     assert masked.probability != pytest.approx(padded.probability, abs=1e-6)
 
 
@@ -109,9 +108,9 @@ def test_unknown_candidates_are_skipped_unless_none_is_known() -> None:
 
 def test_unknown_candidates_as_the_released_code_has_them() -> None:
     given = (Candidate("Utopia", 0.9), Candidate("Atlantis", 0.8), *TWO)
-    shared = one(*given, unknown="shared")
+    shared = one(*given, released="2022")
     assert {title for title, _ in shared.alternatives} == {"Atlantis", "Entity 1", "Entity 2"}
-    zero = one(*given, unknown="zero")
+    zero = one(*given, released="2021")
     chances = dict(zero.alternatives)
     assert set(chances) == {"Utopia", "Atlantis", "Entity 1", "Entity 2"}
     assert chances["Utopia"] == pytest.approx(chances["Atlantis"])
@@ -163,38 +162,6 @@ def test_a_long_document_in_both_splittings() -> None:
         assert [r.text for r in result] == [document.surface(mention) for mention in document.mentions]
 
 
-def test_overlapping_windows_carry_what_was_decided() -> None:
-    """Without `carry` windows do not know of each other; with it a window is given what earlier ones decided."""
-    documents = [make_document(seed, words=1100, mentions=40) for seed in range(3)]
-    apart = list(PAPER.disambiguate_many(documents, windows="overlapping"))
-    carried = list(PAPER.disambiguate_many(documents, windows="overlapping", carry=True))
-    assert all(resolution.entity for result in (*apart, *carried) for resolution in result)
-    assert sum(result.passes for result in carried) < sum(result.passes for result in apart)
-    chances = [[round(r.probability, 3) for result in results for r in result] for results in (apart, carried)]
-    assert chances[0] != chances[1]
-    alone = [PAPER.disambiguate(document, windows="overlapping", carry=True) for document in documents]
-    assert [[r.entity for r in result] for result in carried] == [[r.entity for r in result] for result in alone]
-
-
-def test_a_carried_answer_is_an_input_of_the_next_window() -> None:
-    """The second window decides as if the mention it shares with the first one were known from the start."""
-    document = make_document(3, words=1100, mentions=40)
-    spans = [(mention.start, mention.end) for mention in document.mentions]
-    first, second, *_ = windows_of(PAPER.tokenizer, PAPER.tokenizer.encode(document.text, spans), "overlapping")
-    assert first.counting is not None and second.counting is not None
-    carried = PAPER.disambiguate(document, windows="overlapping", carry=True)
-    known = {int(mention): carried[int(mention)].entity for mention in first.mentions[first.counting]}
-    assert known.keys() & {int(mention) for mention in second.mentions}
-    settled = [
-        (Candidate(str(known[place])),) if place in known else mention.candidates or ()
-        for place, mention in enumerate(document.mentions)
-    ]
-    again = PAPER.disambiguate(document.with_candidates(settled), windows="overlapping")
-    for mention in second.mentions[second.counting].tolist():
-        assert again[mention].entity == carried[mention].entity
-        assert again[mention].probability == pytest.approx(carried[mention].probability, abs=1e-4)
-
-
 def test_memory_is_bounded_for_any_input(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long or many the documents, no batch has more rows than it may, and no more windows wait than a group."""
     rows: list[int] = []
@@ -206,20 +173,20 @@ def test_memory_is_bounded_for_any_input(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(inference, "decode", counted)
     small = replace(NLP, batch_rows=1500, group=16)
     documents = [make_document(1, words=4000, mentions=300), *(make_document(seed, words=30) for seed in range(90))]
-    for settings in ({"windows": "per_mention"}, {"windows": "overlapping", "carry": True}, {"windows": "simple"}):
-        assert len(list(small.disambiguate_many(documents, order="local", **settings))) == len(documents)
+    for windows in ("per_mention", "overlapping", "simple"):
+        assert len(list(small.disambiguate_many(documents, order="local", windows=windows))) == len(documents)
     assert max(rows) <= 1500 and len(rows) > 50
 
 
-def test_centred_first_changes_natural_order_in_long_documents_only() -> None:
+def test_the_released_code_decides_the_centred_mention_first() -> None:
     long, short = make_document(3, words=900, mentions=40), make_document(4)
     local = PAPER.disambiguate(long, order="local")
-    first = PAPER.disambiguate(long, order="natural", centred_first=True)
+    first = PAPER.disambiguate(long, order="natural", released="2022")
     assert [r.entity for r in first] == [r.entity for r in local]  # the centred one is decided before any other
     assert all(r.step == 1 for r in first)
     plain = PAPER.disambiguate(long, order="natural")
     assert any(r.step > 1 for r in plain)
-    assert PAPER.disambiguate(short, order="natural") == PAPER.disambiguate(short, order="natural", centred_first=True)
+    assert PAPER.disambiguate(short, order="natural") == PAPER.disambiguate(short, order="natural", released="2022")
 
 
 def test_documents_stream() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,64 +34,16 @@ from deixis.knowledge.names import Names
 from deixis.knowledge.source import CandidateSource
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.batching import batches_of, make_batch
-from deixis.network.decoding import Commit, Observer, Order, Question, check_order, decode
-from deixis.network.encoding import SPLITTINGS, Splitting, Tokenizer, Window, windows_of
+from deixis.network.decoding import Observer, Question, decode
+from deixis.network.encoding import Tokenizer, Window, windows_of
 from deixis.network.model import Network
-from deixis.network.precision import Arithmetic, check_arithmetic, compute_in, usual_windows
+from deixis.network.precision import check_arithmetic, compute_in, usual_windows
 from deixis.network.special import MASK, PAD, UNK
+from deixis.settings import Precision, Settings
 
-__all__ = ["Disambiguator", "Settings", "Unknown"]
+__all__ = ["Disambiguator"]
 
-Unknown = Literal["skip", "shared", "zero"]
 Chances = tuple[tuple[str, float], ...]  # titles and probabilities
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How documents are disambiguated; the defaults follow the paper's text.
-
-    `unknown` is what becomes of candidates outside the vocabulary (protocol 7): out of the softmax unless none is
-    known ("skip"), one shared [UNK] candidate ("shared", the released code), or a logit of 0 each ("zero", its
-    older version). `top` candidates by prior take part; a list without priors is not cut. `threshold` is the least
-    probability of an answer: under it a mention is left unresolved with a reason. The paper answers always (None);
-    `link` takes the model's own threshold where none is given. Answers under it still are what later steps see.
-    `prior` is no part of the paper: the score is B*·m_e + b*_o + prior · log p(e|m). A candidate given without its
-    prior has that of the model's store for the mention. None is 0, and in `link` the model's own weight.
-
-    Examples:
-        >>> settings = Settings(order="natural", top=10)
-        >>> nlp = Disambiguator.load("velm/model")
-        >>> [resolution.step for resolution in nlp("After the Silver Oar came Marlow and Brandt.", settings)]
-        [1, 2, 3]
-    """
-
-    order: Order = "confidence"
-    windows: Splitting | None = None  # of a document over 510 pieces; None: per_mention, of plain texts overlapping
-    commit: Commit = "one"
-    unknown: Unknown = "skip"
-    top: int | None = 30
-    centred_first: bool = False  # natural order decides the centred mention first, as the released code does
-    without_candidates: Literal["mask", "pad"] = "mask"  # what such a mention is to the others; "pad": released code
-    threshold: float | None = None  # under this probability: none of these
-    carry: bool = False  # what one window of a long document decides, its next ones that have the mention are given
-    trace: bool = False  # keep every step's probabilities in `Resolutions.trace`
-    prior: float | None = None  # times log p(e|m) is added to every candidate's score
-
-    def __post_init__(self) -> None:
-        check_order(self.order, self.commit)
-        for name, value, allowed in (
-            ("windows", self.windows, (None, *SPLITTINGS)),
-            ("unknown", self.unknown, get_args(Unknown)),
-            ("without_candidates", self.without_candidates, ("mask", "pad")),
-        ):
-            if value not in allowed:
-                raise InputError(f"{name} is {value!r}; expected one of {', '.join(filter(None, allowed))}")
-        if self.top is not None and self.top < 1:
-            raise InputError(f"top is {self.top}; expected at least 1")
-        if self.prior is not None and not 0 <= self.prior < math.inf:
-            raise InputError(f"prior is {self.prior}; expected a weight of 0 (the paper) or more")
-        if self.threshold is not None and not 0 <= self.threshold <= 1:
-            raise InputError(f"threshold is {self.threshold}; expected a probability, or None to answer always")
 
 
 @dataclass(slots=True)
@@ -104,7 +56,6 @@ class _Pending:
     windows_left: int = 0
     passes: int = 0
     read: bool = False  # all of its windows are known
-    answers: dict[int, int] = field(default_factory=dict)  # mention -> the row it was decided to be
     trace: dict[int, dict[int, Chances]] | None = None  # step -> open mention -> its candidates
 
 
@@ -119,11 +70,10 @@ class _Options:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A window of a document, the number-th."""
+    """A window of a document."""
 
     pending: _Pending
     window: Window
-    number: int
 
 
 @dataclass
@@ -145,10 +95,10 @@ class Disambiguator:
     vocabulary: Vocabulary
     candidates: CandidateSource | None = None
     detector: Detector | None = None  # finds the mentions of plain texts
-    threshold: float = 0.0  # the least probability of an answer in `link`
+    answer_threshold: float = 0.0  # the least probability of an answer in `link`
     prior: float = 0.0  # the weight of log p(e|m) in `link`
     describer: Describer | None = None  # makes rows of new entities
-    known: tuple[bytes, ...] = ()  # the entities that were added, as JSON
+    added: tuple[bytes, ...] = ()  # the entities that were added, as JSON
     wikidata: Mapping[str, str] = field(default_factory=dict)  # titles to ids, told in the results
     batch_rows: int = 8192  # padded rows of a batch: bounds memory
     group: int = 256  # windows sorted by length together
@@ -156,7 +106,7 @@ class Disambiguator:
 
     def __post_init__(self) -> None:
         self.network.to(self.device).eval()
-        self._identities = identities(self.known)
+        self._identities = identities(self.added)
 
     @classmethod
     def load(
@@ -164,25 +114,25 @@ class Disambiguator:
         folder: str | Path | None = None,
         device: str | torch.device = "cpu",
         *,
-        arithmetic: Arithmetic | None = None,
-        names: float | None = None,
+        precision: Precision | None = None,
+        detection_threshold: float | None = None,
     ) -> Disambiguator:
         """Open a model folder; without one, the model that deixis comes with.
 
-        `arithmetic` is what the network computes in (arithmetic.py): fp32 if not given, on a GPU bf16. `names` is the
-        least link probability of a name that is taken as a mention; the model's own if not given.
+        `precision` is what the network computes in (network/precision.py): fp32 if not given, on a GPU bf16. A name is
+        taken as a mention if its link probability is at least `detection_threshold`; the model's own if not given.
 
         Examples:
             >>> len(Disambiguator.load("velm/model").vocabulary) > 20
             True
         """
         device = torch.device(device)
-        arithmetic = arithmetic or ("bf16" if device.type == "cuda" else "fp32")
-        check_arithmetic(arithmetic, device)
+        precision = precision or ("bf16" if device.type == "cuda" else "fp32")
+        check_arithmetic(precision, device)
         parts = ModelFolder.load(packaged_model() if folder is None else Path(folder))
-        least = _least(parts.linking) if names is None else names
-        usual = usual_windows(parts.tokenizer, parts.vocabulary.titles) if arithmetic == "int8" else None
-        compute_in(parts.network, arithmetic, usual)
+        least = _least(parts.linking) if detection_threshold is None else detection_threshold
+        usual = usual_windows(parts.tokenizer, parts.vocabulary.titles) if precision == "int8" else None
+        compute_in(parts.network, precision, usual)
         return cls(
             parts.network,
             parts.tokenizer,
@@ -218,7 +168,7 @@ class Disambiguator:
         if store is None and self.candidates is not None:
             raise InputError("names are added to a store of deixis; this one has another source of candidates")
         parts = ModelFolder(self.network, self.tokenizer, self.vocabulary, store)
-        more = add(replace(parts, describer=self.describer, known=self.known), new, clashes=clashes)
+        more = add(replace(parts, describer=self.describer, known=self.added), new, clashes=clashes)
         detector = self.detector
         if isinstance(detector, NameDetector) and more.store is not None:
             detector = replace(detector, store=more.store)
@@ -228,7 +178,7 @@ class Disambiguator:
             vocabulary=more.vocabulary,
             candidates=more.store,
             detector=detector,
-            known=more.known,
+            added=more.known,
         )
 
     def __call__(self, text: str, settings: Settings | None = None, **changes: Any) -> Resolutions:
@@ -242,11 +192,11 @@ class Disambiguator:
         return self.link(text, settings, **changes)
 
     def link(self, text: str | Document, settings: Settings | None = None, **changes: Any) -> Resolutions:
-        """Find the mentions of a text and resolve them; `changes` are fields of the settings, e.g. `threshold=0.5`.
+        """Find the mentions of a text and resolve them; `changes` are settings, as in `answer_threshold=0.5`.
 
         Examples:
             >>> nlp = Disambiguator.load("velm/model")
-            >>> print(nlp.link("Marlow was there.", threshold=1)[0].entity)  # nobody is that sure
+            >>> print(nlp.link("Marlow was there.", answer_threshold=1)[0].entity)  # nobody is that sure
             None
         """
         return next(self.link_many([text], settings, **changes))
@@ -262,7 +212,7 @@ class Disambiguator:
             >>> [linked[1].entity for linked in nlp.link_many(texts)]
             ['Ada Marlow (rower)', 'Ada Marlow (chess player)']
         """
-        settings = self.for_texts(replace(settings or Settings(), **changes))
+        settings = self.for_texts((settings or Settings()).changed(**changes))
         return self.disambiguate_many(map(self.find, texts), settings)
 
     def for_texts(self, settings: Settings) -> Settings:
@@ -272,12 +222,12 @@ class Disambiguator:
         read every mention with at least a quarter of a window on either side, at twice the price of reading it once.
 
         Examples:
-            >>> Disambiguator.load("velm/model").for_texts(Settings(threshold=0.5)).threshold
+            >>> Disambiguator.load("velm/model").for_texts(Settings(answer_threshold=0.5)).answer_threshold
             0.5
         """
-        return replace(
-            settings,
-            threshold=self.threshold if settings.threshold is None else settings.threshold,
+        threshold = settings.answer_threshold
+        return settings.changed(
+            answer_threshold=self.answer_threshold if threshold is None else threshold,
             prior=self.prior if settings.prior is None else settings.prior,
             windows=settings.windows or "overlapping",
         )
@@ -323,7 +273,7 @@ class Disambiguator:
             >>> [resolutions[1].entity for resolutions in nlp.disambiguate_many(map(Document, texts, mentions))]
             ['Falcon (boat)', 'Falcon (opening)']
         """
-        settings = replace(settings or Settings(), **changes)
+        settings = (settings or Settings()).changed(**changes)
         queue: deque[_Pending] = deque()
         group: list[_Task] = []
         for task in self._tasks(documents, settings, queue):
@@ -333,18 +283,14 @@ class Disambiguator:
                 self._decide_group(group, settings)
                 group = []
                 while queue and queue[0].read and queue[0].windows_left == 0:
-                    yield self._finish(queue.popleft(), settings.threshold)
+                    yield self._finish(queue.popleft(), settings.answer_threshold)
         self._decide_group(group, settings)
         while queue:
-            yield self._finish(queue.popleft(), settings.threshold)
+            yield self._finish(queue.popleft(), settings.answer_threshold)
 
     def _decide_group(self, group: list[_Task], settings: Settings) -> None:
-        # What one window of a document decides, its next ones are given: they have to wait for it.
-        rounds = sorted({task.number for task in group}) if settings.carry else [None]
-        for number in rounds:
-            tasks = [task for task in group if number is None or task.number == number]
-            for places in batches_of([task.window for task in tasks], self.batch_rows):
-                self._decide([tasks[place] for place in places], settings)
+        for places in batches_of([task.window for task in group], self.batch_rows):
+            self._decide([group[place] for place in places], settings)
 
     def _tasks(
         self, documents: Iterable[Document], settings: Settings, queue: deque[_Pending]
@@ -356,12 +302,10 @@ class Disambiguator:
             for document, encoding in zip(chunk, encodings, strict=True):
                 pending = self._begin(document, settings)
                 queue.append(pending)
-                for number, window in enumerate(
-                    windows_of(self.tokenizer, encoding, settings.windows or "per_mention")
-                ):
+                for window in windows_of(self.tokenizer, encoding, settings.windows or "per_mention"):
                     if any(pending.options[mention].rows for mention in _counting(window)):
                         pending.windows_left += 1
-                        yield _Task(pending, window, number)
+                        yield _Task(pending, window)
                 pending.read = True
                 yield None
 
@@ -419,9 +363,9 @@ class Disambiguator:
         found = list(zip(names, map(self.vocabulary.row, names), strict=True))
         known = [(title, row) for title, row in found if row is not None]
         unknown = sorted(title for title, row in found if row is None) if len(known) < len(found) else []
-        if settings.unknown == "shared" and unknown:
+        if settings.released == "2022" and unknown:
             known.append((unknown[0], UNK))
-        elif settings.unknown == "zero":
+        elif settings.released == "2021":
             known.extend((title, MASK) for title in unknown)
         if not known:
             return _Options((), (), ())
@@ -448,7 +392,6 @@ class Disambiguator:
                 if choices[at] >= 0:
                     chances = probabilities[at, : len(pending.options[mention].rows)].tolist()
                     pending.resolutions[mention] = _resolution(pending, mention, choices[at], chances, steps[at])
-                    pending.answers[mention] = pending.options[mention].rows[choices[at]]
             first += len(window.mentions)
 
 
@@ -509,16 +452,12 @@ def _question(tasks: list[_Task], settings: Settings) -> Question:
     """Lay the candidates of the windows' mentions out as tensors."""
     numbers = np.array([len(task.window.mentions) for task in tasks])
     mentions = [(task.pending, mention) for task in tasks for mention in task.window.mentions.tolist()]
-    given = [pending.answers.get(mention) if settings.carry else None for pending, mention in mentions]
-    options = [
-        pending.options[mention] if answer is None else _DECIDED
-        for (pending, mention), answer in zip(mentions, given, strict=True)
-    ]
-    initial = np.array([MASK if answer is None else answer for answer in given])
+    options = [pending.options[mention] for pending, mention in mentions]
+    initial = np.full(len(options), MASK, np.int64)
     sizes = np.array([len(option.rows) for option in options])
     exists = np.arange(sizes.max(initial=1)) < sizes[:, None]
-    if settings.without_candidates == "pad":
-        initial[[not pending.options[mention].rows for pending, mention in mentions]] = PAD
+    if settings.released is not None:
+        initial[sizes == 0] = PAD
     candidates = np.full(exists.shape, PAD, np.int64)
     candidates[exists] = np.fromiter(chain.from_iterable(option.rows for option in options), np.int64, sizes.sum())
     favour = None
@@ -530,13 +469,10 @@ def _question(tasks: list[_Task], settings: Settings) -> Question:
     counts[np.concatenate([start + _places(task.window) for start, task in zip(first, tasks, strict=True)])] = True
     # In natural order a centred mention comes in its turn, unless the released code's way is asked for (protocol 9).
     centred = counts & np.repeat([task.window.centred for task in tasks], numbers)
-    if settings.order == "natural" and not settings.centred_first:
+    if settings.order == "natural" and settings.released is None:
         centred[:] = False
     arrays = (candidates, favour, initial, counts, centred, np.repeat(np.arange(len(tasks)), numbers))
     return Question(*(None if array is None else torch.from_numpy(array) for array in arrays))  # type: ignore[arg-type]
-
-
-_DECIDED = _Options((), (), ())  # of a mention that an earlier window decided: nothing is asked
 
 
 def _resolution(pending: _Pending, place: int, choice: int, chances: list[float], step: int) -> Resolution:

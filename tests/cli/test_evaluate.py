@@ -36,7 +36,7 @@ def score(order: str, title: str) -> float:
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     vocabulary = Vocabulary([*SPECIAL, "John Smith", "Paris, Texas"], [0, 0, 0, 100, 5])
     monkeypatch.setattr(command, "_digest", lambda model: None)
-    monkeypatch.setattr(command, "_load", lambda folder, device, arithmetic: Scripted(score, vocabulary))
+    monkeypatch.setattr(command, "_load", lambda folder, device, precision: Scripted(score, vocabulary))
     return write_traps(tmp_path)
 
 

@@ -35,7 +35,7 @@ def test_one_run_gives_the_answers_of_every_threshold(island: Path) -> None:
     for place in (0, 50, 90, some - 1, some + 50):
         linking, counts = points[place].linking, points[place].counts
         assert nlp.detector is not None
-        asked = link_set(nlp, DATASET, nlp.detector, "deixis", threshold=linking.answers, prior=linking.prior)
+        asked = link_set(nlp, DATASET, nlp.detector, "deixis", answer_threshold=linking.answers, prior=linking.prior)
         assert counts == asked
     assert points[0].counts.coverage == 1 and points[99].counts.coverage < 1
 

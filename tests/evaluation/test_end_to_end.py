@@ -32,7 +32,7 @@ def test_strict_spans_and_entities(island: Path) -> None:
     assert (found.precision, found.recall, found.f1) == (0.5, 0.5, 0.5)
     renamed = link_set(nlp, dataset, nlp.detector, "deixis", redirects={"Lena Brandt (coach)": "Elsewhere"})
     assert renamed.right == 3
-    gold = link_set(nlp, dataset, "gold", "gold", threshold=1)
+    gold = link_set(nlp, dataset, "gold", "gold", answer_threshold=1)
     assert (gold.found, gold.placed, gold.answers, gold.right) == (4, 4, 1, 1)  # the sure one is right
     assert linking_table([found]).rows[0][-3:] == ("50.0", "50.0", "50.0")
 

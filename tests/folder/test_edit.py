@@ -224,7 +224,7 @@ def test_in_memory_with_entities(model: ModelFolder, arithmetic: Arithmetic) -> 
     assert resolution.url is None  # it is no page of Wikipedia
     assert "Zed Cup" not in nlp.vocabulary
     twice = bigger.with_entities([Entity("Why Cup", "a final")])
-    assert "Zed Cup" in twice.vocabulary and len(twice.known) == 2
+    assert "Zed Cup" in twice.vocabulary and len(twice.added) == 2
 
 
 def test_wikidata_ids_are_told(model: ModelFolder) -> None:

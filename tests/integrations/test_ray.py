@@ -146,8 +146,8 @@ def test_the_command_answers_as_one_process_does(running: int, island: Path, tmp
     assert all(path.stat().st_mtime_ns == before[path][1] for path in blocks if path != blocks[1])
 
     # Answers of another kind do not go among these.
-    refused = run("link", *options, "--threshold", 0.5)
-    assert isinstance(refused.exception, DeixisError) and "threshold differs" in str(refused.exception)
+    refused = run("link", *options, "--answer-threshold", 0.5)
+    assert isinstance(refused.exception, DeixisError) and "answer_threshold differs" in str(refused.exception)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").touch()
     refused = run("link", *options[:-4], "-o", tmp_path / "mine")

@@ -41,7 +41,7 @@ def test_after_a_recogniser(island: Path) -> None:
     doc = pipeline(island, rules=True)(TEXT)
     assert [(ent.text, ent.label_) for ent in doc.ents] == [("Marlow", "PERSON"), ("Brandt", "DATE")]
     assert doc.ents[0].kb_id_.startswith("Ada Marlow") and doc.ents[1].kb_id_ == ""  # a date is no mention
-    unsure = pipeline(island, rules=True, threshold=1.0)(TEXT)
+    unsure = pipeline(island, rules=True, answer_threshold=1.0)(TEXT)
     assert unsure.ents[0].kb_id_ == "" and "under the threshold" in unsure._.deixis[0].reason
 
 

@@ -178,21 +178,21 @@ def test_none_of_these(island: Path) -> None:
     sure = nlp.disambiguate(document, order="local")[0]
     assert sure.entity is not None and sure.probability < 1
     between = (1 + sure.probability) / 2
-    unsure = nlp.disambiguate(document, order="local", threshold=between)[0]
+    unsure = nlp.disambiguate(document, order="local", answer_threshold=between)[0]
     assert unsure.entity is None and unsure.url is None and unsure.alternatives == sure.alternatives
     assert unsure.reason is not None and sure.entity in unsure.reason
-    nlp.threshold = between
+    nlp.answer_threshold = between
     assert nlp.link(document, order="local")[0].entity is None  # on in `link`
     assert nlp.disambiguate(document, order="local")[0].entity == sure.entity  # off in the paper's protocol
-    with pytest.raises(deixis.InputError, match="threshold is 2"):
-        nlp.link(document, threshold=2)
+    with pytest.raises(deixis.InputError, match="answer_threshold is 2"):
+        nlp.link(document, answer_threshold=2)
 
 
 def test_a_model_folder_keeps_its_thresholds(tmp_path: Path) -> None:
     folder = ModelFolder(make_network(4), make_tokenizer(), make_vocabulary(), linking=Linking(0.3, 0.4))
     folder.save(tmp_path / "model")
     assert ModelFolder.load(tmp_path / "model").linking == Linking(0.3, 0.4)
-    assert deixis.load(str(tmp_path / "model")).threshold == 0.4
+    assert deixis.load(str(tmp_path / "model")).answer_threshold == 0.4
 
 
 def test_processes_count_the_same(sources: NameSources, store: Names, tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ import pytest
 from torch import Tensor
 
 from deixis.documents import Document, Resolutions
-from deixis.inference import Settings
 from deixis.network.batching import Batch
 from deixis.network.decoding import Decisions, Order, Question, decode
 from deixis.network.model import Network
@@ -21,6 +20,7 @@ from deixis.serving.batcher import Batcher
 from deixis.serving.http_errors import Overloaded
 from deixis.serving.metrics import Metrics
 from deixis.serving.requests import Limits
+from deixis.settings import Settings
 from tests.serving.test_endpoints import record, same
 from tests.serving.world import make_model, serving
 from tests.worlds import make_document

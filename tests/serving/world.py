@@ -44,7 +44,7 @@ def make_model() -> Disambiguator:
         make_disambiguator(2, words_see="placeholders"),
         candidates=Store(),
         detector=ScriptedDetector(),
-        threshold=0.5,
+        answer_threshold=0.5,
     )
 
 

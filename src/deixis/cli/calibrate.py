@@ -53,8 +53,9 @@ def calibrate(
     from deixis.evaluation.choose_thresholds import calibrate as run
     from deixis.evaluation.choose_thresholds import choose, curve_table
     from deixis.folder.model_folder import relink
-    from deixis.inference import Disambiguator, Settings
+    from deixis.inference import Disambiguator
     from deixis.knowledge.detection import NameDetector
+    from deixis.settings import Settings
 
     settings = Settings(order=order)  # type: ignore[arg-type]  # checked by Settings
     nlp = Disambiguator.load(model, device)

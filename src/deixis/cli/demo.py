@@ -45,7 +45,7 @@ def show(nlp: Disambiguator, console: Console) -> None:
     )
     console.print(linked_text(nlp(TEXT)))
     # Every name answered, however unsure: what one pass makes of it against what the order makes of it.
-    together, alone = (nlp(TEXT, order=order, threshold=0) for order in ("confidence", "local"))
+    together, alone = (nlp(TEXT, order=order, answer_threshold=0) for order in ("confidence", "local"))
     changed = [(one, other) for one, other in zip(together, alone, strict=True) if one.entity != other.entity]
     console.print(f"In one pass, without seeing any answer, {len(changed)} of {len(together)} would be another.")
     for one, other in changed:

@@ -22,18 +22,15 @@ def disambiguate(
         "per_mention", help="How a document over 510 pieces is split: simple, overlapping, per_mention."
     ),
     commit: str = typer.Option("one", help="'one' mention a step, or also all of at least this probability."),
-    unknown: str = typer.Option("skip", help="Candidates outside the vocabulary: skip, shared, zero."),
+    released: str | None = typer.Option(None, help="As the released code of this year: 2021, 2022."),
     top: int = typer.Option(30, help="How many candidates of a mention take part, by prior; 0 is all."),
     prior: float = typer.Option(0.0, min=0, help="Add this weight times log p(e|m) to the scores; 0 is the paper."),
     strict: bool = typer.Option(False, "--strict", help="Stop at the first line that cannot be read."),
     wikidata: Path | None = typer.Option(
         None, help="Titles to Wikidata ids, lines title TAB id, that results are to tell."
     ),
-    carry: bool = typer.Option(
-        False, "--carry", help="What one window of a long document decides, the next ones that overlap it are given."
-    ),
     device: str = typer.Option("cpu", help="Where the network runs, e.g. cpu or cuda."),
-    arithmetic: str | None = typer.Option(
+    precision: str | None = typer.Option(
         None, help="What the network computes in: fp32, bf16, int8 (CPUs only); on a GPU bf16 if not given, else fp32."
     ),
 ) -> None:
@@ -49,20 +46,20 @@ def disambiguate(
     """
     from deixis.datasets.dataset import Report
     from deixis.datasets.jsonl import stream_documents
-    from deixis.inference import Disambiguator, Settings
+    from deixis.inference import Disambiguator
     from deixis.knowledge.entities import read_wikidata
     from deixis.network.decoding import parse_commit
+    from deixis.settings import Settings
 
     settings = Settings(
         order=order,  # type: ignore[arg-type]  # checked by Settings
         windows=windows,  # type: ignore[arg-type]
-        carry=carry,
-        unknown=unknown,  # type: ignore[arg-type]
+        released=released,  # type: ignore[arg-type]
         commit=parse_commit(commit),
         top=top or None,
         prior=prior,
     )
-    nlp = Disambiguator.load(model, device, arithmetic=arithmetic)  # type: ignore[arg-type]  # checked there
+    nlp = Disambiguator.load(model, device, precision=precision)  # type: ignore[arg-type]  # checked there
     if wikidata is not None:
         nlp.wikidata = read_wikidata(wikidata)
     report = Report()

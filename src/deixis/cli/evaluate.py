@@ -52,7 +52,6 @@ def evaluate(
             help="Add this weight times log p(e|m) to the scores, in rows of their own; several, 0 is the paper.",
         ),
     ] = None,
-    unknown: Annotated[str, typer.Option(help="Candidates outside the vocabulary: skip, shared, zero.")] = "skip",
     top: Annotated[
         int | None,
         typer.Option(min=1, help="Candidates a mention, by prior: 30, but PPRforNED's lists whole, if not given."),
@@ -62,7 +61,8 @@ def evaluate(
     ] = None,
     titles: Annotated[Path | None, typer.Option(help="Valid titles, one a line; other golds are removed.")] = None,
     coreference: Annotated[
-        str, typer.Option(help="Persons in the published lists: original, in_place (released code of 2021), none.")
+        str,
+        typer.Option(help="Persons in the published lists: original (in_place with --released 2021), none."),
     ] = "original",
     end_to_end: Annotated[
         bool,
@@ -75,13 +75,12 @@ def evaluate(
         str | None, typer.Option(help="With --end-to-end also the entities of this spaCy pipeline as mentions.")
     ] = None,
     released: Annotated[
-        bool,
+        str | None,
         typer.Option(
-            "--released",
-            help="As the authors' released code: golds without a title dropped before aligning, the centred mention "
-            "first in natural order, [PAD] for mentions without candidates. Its unknowns: --unknown shared.",
+            help="As the released code of 2021 or 2022: golds without a title dropped before aligning, the centred "
+            "mention first in natural order, [PAD] for mentions without candidates, its ways with unknown candidates."
         ),
-    ] = False,
+    ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first documents of each set.")] = None,
     analyses: Annotated[
         bool, typer.Option("--analyses", help="Also rare entities, disagreements of the orders, and calibration.")
@@ -98,12 +97,8 @@ def evaluate(
     qids: Annotated[Path | None, typer.Option(help="Titles to Wikidata ids for ELEVANT, lines title TAB id.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
-    carry: Annotated[
-        bool,
-        typer.Option("--carry", help="What one window of a long document decides, those that overlap it are given."),
-    ] = False,
     device: Annotated[str, typer.Option(help="Where the network runs, e.g. cpu or cuda.")] = "cpu",
-    arithmetic: Annotated[
+    precision: Annotated[
         str | None,
         typer.Option(
             help="What the network computes in: fp32, bf16, int8 (CPUs only); on a GPU bf16 if not given, else fp32."
@@ -138,7 +133,8 @@ def evaluate(
     from deixis.evaluation.reporting import analyse, report_page, report_record, sequences
 
     forms = _checked(form or ["jsonl"], ("jsonl", "nif", "elevant"), "--format")
-    _checked([coreference], ("original", "in_place", "none"), "--coreference")
+    _checked([coreference], ("original", "none"), "--coreference")
+    _checked([] if released is None else [released], ("2021", "2022"), "--released")
     _checked(order or [], ("local", "natural", "confidence"), "--order")
     if json and markdown:
         raise typer.BadParameter("--json and --markdown exclude each other")
@@ -148,21 +144,21 @@ def evaluate(
     chosen = [*(sets or []), *(PAPER_SETS if everything else ())]
     given = ["none"] if end_to_end else candidates or (["kb+yago", "ppr"] if everything else ["kb+yago"])
     pairs = pairs_of(chosen, given)
-    nlp = None if folder is None else _load(folder, device, arithmetic)
+    nlp = None if folder is None else _load(folder, device, precision)
     table = read_redirects(redirects) if redirects else {}
     plan = Plan(
         data=data,
         pairs=pairs,
         orders=tuple(order or ("local", "natural", "confidence")),
         priors=tuple(prior or (nlp.prior if end_to_end and nlp is not None else 0.0,)),
-        settings=_settings(windows, commit, unknown, released, carry) if folder is not None else {},
+        settings=_settings(windows, commit, released) if folder is not None else {},
         stores={} if end_to_end else _stores(given, nlp, top or 30),
         top=top or 30,
         cut_ppr=top is not None,
         redirects=table if nlp is None else nlp.vocabulary.lead(table),
         titles=read_titles(titles) if titles else None,
-        coreference=coreference,  # type: ignore[arg-type]  # checked above
-        drop_first=released,
+        coreference="in_place" if (coreference, released) == ("original", "2021") else coreference,  # type: ignore[arg-type]
+        drop_first=released is not None,
         limit=limit,
     )
     if end_to_end:
@@ -203,10 +199,10 @@ def _packaged() -> Path:
     return packaged_model()
 
 
-def _load(folder: Path, device: str, arithmetic: str | None) -> Disambiguator:
+def _load(folder: Path, device: str, precision: str | None) -> Disambiguator:
     from deixis.inference import Disambiguator
 
-    return Disambiguator.load(folder, device, arithmetic=arithmetic)  # type: ignore[arg-type]  # checked there
+    return Disambiguator.load(folder, device, precision=precision)  # type: ignore[arg-type]  # checked there
 
 
 def _digest(model: Path | None) -> str | None:
@@ -215,11 +211,10 @@ def _digest(model: Path | None) -> str | None:
     return None if model is None else Manifest.load(model / MANIFEST, "model").digest
 
 
-def _settings(windows: str, commit: str, unknown: str, released: bool, carry: bool) -> dict[str, Any]:
+def _settings(windows: str, commit: str, released: str | None) -> dict[str, Any]:
     from deixis.network.decoding import parse_commit
 
-    settings = {"windows": windows, "commit": parse_commit(commit), "unknown": unknown, "carry": carry}
-    return settings | ({"centred_first": True, "without_candidates": "pad"} if released else {})
+    return {"windows": windows, "commit": parse_commit(commit), "released": released}
 
 
 def _stores(names: list[str], nlp: Disambiguator | None, top: int) -> dict[str, CandidateSource]:

@@ -32,10 +32,10 @@ def link(
     html: bool = typer.Option(False, "--html", help="Write a page: text, steps and links of every document."),
     output: Path | None = typer.Option(None, "--output", "-o", help="Where to write; standard output if not given."),
     order: str = typer.Option("confidence", help="In which order mentions are decided: local, natural, confidence."),
-    threshold: float | None = typer.Option(
+    answer_threshold: float | None = typer.Option(
         None, min=0, max=1, help="Leave a mention unresolved under this probability; the model's own if not given."
     ),
-    names: float | None = typer.Option(
+    detection_threshold: float | None = typer.Option(
         None, min=0, max=1, help="The least link probability of a name that is taken as a mention; as above."
     ),
     prior: float | None = typer.Option(
@@ -47,7 +47,7 @@ def link(
         None, help="Titles to Wikidata ids, lines title TAB id, that results are to tell."
     ),
     device: str = typer.Option("cpu", help="Where the network runs, e.g. cpu or cuda."),
-    arithmetic: str | None = typer.Option(
+    precision: str | None = typer.Option(
         None, help="What the network computes in: fp32, bf16, int8 (CPUs only); on a GPU bf16 if not given, else fp32."
     ),
     ray: bool = typer.Option(False, "--ray", help=HELP),
@@ -70,20 +70,28 @@ def link(
     With --ray, document JSONL and Parquet are linked block by block into a folder. Lines that are no document are kept
     with the reason. If it is interrupted, the same command goes on with the blocks that are not done.
     """
-    from deixis.inference import Disambiguator, Settings
+    from deixis.inference import Disambiguator
     from deixis.knowledge.entities import read_wikidata
+    from deixis.settings import Settings
 
     if json and html:
         raise typer.BadParameter("--json and --html exclude each other")
     if ray and (html or output is None):
         raise typer.BadParameter("--ray writes JSONL and Parquet into a folder; give it with -o, and no --html")
-    settings = Settings(order=order, threshold=threshold, prior=prior)  # type: ignore[arg-type]  # checked by Settings
+    settings = Settings(order=order, answer_threshold=answer_threshold, prior=prior)  # type: ignore[arg-type]  # checked by Settings
     if ray and output is not None:
-        _over_ray(inputs or [], output, model, workers, block, {"device": device, "settings": settings, "names": names})
+        _over_ray(
+            inputs or [],
+            output,
+            model,
+            workers,
+            block,
+            {"device": device, "settings": settings, "detection_threshold": detection_threshold},
+        )
         return
     paths = _paths(inputs or [])
     documents = _texts(inputs or []) if paths is None else _files(paths)
-    nlp = Disambiguator.load(model, device, names=names, arithmetic=arithmetic)  # type: ignore[arg-type]
+    nlp = Disambiguator.load(model, device, detection_threshold=detection_threshold, precision=precision)  # type: ignore[arg-type]
     if wikidata is not None:
         nlp.wikidata = read_wikidata(wikidata)
     results = nlp.link_many(documents, settings)

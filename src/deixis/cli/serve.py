@@ -20,7 +20,7 @@ def serve(
         None, help="Titles to Wikidata ids, lines title TAB id, that results are to tell."
     ),
     device: str = typer.Option("cpu", help="Where the network runs, e.g. cpu or cuda."),
-    arithmetic: str | None = typer.Option(
+    precision: str | None = typer.Option(
         None, help="What the network computes in: fp32, bf16, int8 (CPUs only); on a GPU bf16 if not given, else fp32."
     ),
     queue: int = typer.Option(128, min=1, help="How many documents may wait; more are answered with 503."),
@@ -48,7 +48,7 @@ def serve(
     from deixis.knowledge.entities import read_wikidata
     from deixis.serving.requests import Limits
 
-    nlp = Disambiguator.load(model, device, arithmetic=arithmetic)  # type: ignore[arg-type]  # checked there
+    nlp = Disambiguator.load(model, device, precision=precision)  # type: ignore[arg-type]  # checked there
     if wikidata is not None:
         nlp.wikidata = read_wikidata(wikidata)
     limits = Limits(queue=queue, rows=rows, body=body, mentions=mentions)

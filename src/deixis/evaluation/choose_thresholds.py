@@ -59,7 +59,7 @@ def calibrate(
             return watch(label, len(dataset.documents), results)
 
         finds = replace(detector, threshold=least)
-        answered = list(link_texts(nlp, dataset, finds, watch=shown, **settings, threshold=0.0, prior=prior))
+        answered = list(link_texts(nlp, dataset, finds, watch=shown, **settings, answer_threshold=0.0, prior=prior))
         for threshold in THRESHOLDS:
             counts = count_answers(dataset, answered, "deixis", threshold=threshold, redirects=redirects)
             points.append(Point(Linking(least, threshold, prior), counts))

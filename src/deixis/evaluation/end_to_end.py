@@ -72,7 +72,7 @@ class EndToEnd:
 class Answers(Protocol):
     """What answers documents with mentions: a `Disambiguator`, or a baseline."""
 
-    threshold: float
+    answer_threshold: float
 
     def disambiguate_many(self, documents: Iterable[Document], **changes: Any) -> Iterator[Resolutions]:
         """Resolve the mentions of the documents, in their order."""
@@ -93,7 +93,7 @@ def link_set(
     **settings: Any,
 ) -> EndToEnd:
     """Link the texts of a set, with mentions found by a detector or with the gold ones, and judge the answers."""
-    answered = link_texts(nlp, dataset, detector, watch=watch, **{"threshold": nlp.threshold, **settings})
+    answered = link_texts(nlp, dataset, detector, watch=watch, **{"answer_threshold": nlp.answer_threshold, **settings})
     return count_answers(dataset, answered, label, redirects=redirects)
 
 

@@ -31,8 +31,9 @@ except ImportError as error:
     raise
 
 from deixis.folder.model_folder import packaged_model
-from deixis.inference import Disambiguator, Settings
+from deixis.inference import Disambiguator
 from deixis.integrations.blocks import Block, Row, cut, files_of, link_block, linked_table
+from deixis.settings import Settings
 
 __all__ = ["BLOCK", "Link", "cluster", "in_order", "link_files"]
 
@@ -54,10 +55,10 @@ class Link:
         device: str = "cpu",
         settings: Settings | None = None,
         *,
-        names: float | None = None,
+        detection_threshold: float | None = None,
     ) -> None:
         os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the actors are the parallelism
-        self._nlp = Disambiguator.load(model, device, names=names)
+        self._nlp = Disambiguator.load(model, device, detection_threshold=detection_threshold)
         self._settings = settings or Settings()
 
     def __call__(self, batch: pa.Table | Mapping[str, Any]) -> pa.Table:
@@ -92,7 +93,7 @@ def link_files(
     *,
     device: str = "cpu",
     settings: Settings | None = None,
-    names: float | None = None,
+    detection_threshold: float | None = None,
     workers: int | None = None,
     size: int = BLOCK,
 ) -> dict[str, int]:
@@ -106,8 +107,8 @@ def link_files(
     manifest = Manifest(
         "linked",
         {
-            **asdict(settings),
-            "names": names,
+            **settings.model_dump(),
+            "detection_threshold": detection_threshold,
             "size": size,
             "inputs": [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in files],
         },
@@ -118,7 +119,12 @@ def link_files(
     left = [block for block in blocks if not block.is_finished]
     counts = Counter({"blocks": len(left), "blocks that were there": len(blocks) - len(left)})
     if left:
-        options = {"model": model and model.absolute(), "device": device, "settings": settings, "names": names}
+        options = {
+            "model": model and model.absolute(),
+            "device": device,
+            "settings": settings,
+            "detection_threshold": detection_threshold,
+        }
         counts.update(_counted(_linked(left, device.split(":")[0] == "cuda", workers, options)))
     replace(manifest, counts={"blocks": len(blocks)}).save(folder / MANIFEST)
     return dict(counts)

@@ -16,7 +16,8 @@ import orjson
 
 from deixis.documents import Document, Mention, Resolution, Resolutions
 from deixis.errors import InputError, MissingExtra
-from deixis.inference import Disambiguator, Settings
+from deixis.inference import Disambiguator
+from deixis.settings import Settings
 
 try:
     from spacy import load as load_pipeline
@@ -91,7 +92,7 @@ class DeixisPipe:
         if config["mentions"] not in ("auto", "ents", "deixis"):
             raise InputError(f"mentions is {config['mentions']!r}; expected auto, ents or deixis")
         self.config = dict(config)
-        settings = Settings(order=config["order"], threshold=config["threshold"])
+        settings = Settings(order=config["order"], answer_threshold=config["answer_threshold"])
         self._left_out = frozenset(config["left_out"])
         self.disambiguator = Disambiguator.load(config["model"] or None, config["device"])
         self._settings = self.disambiguator.for_texts(settings)
@@ -166,7 +167,7 @@ DEFAULTS = {
     "model": "",
     "mentions": "auto",
     "order": "confidence",
-    "threshold": None,
+    "answer_threshold": None,
     "left_out": list(LEFT_OUT),
     "device": "cpu",
 }
@@ -179,7 +180,7 @@ def make_pipe(
     model: str,
     mentions: str,
     order: str,
-    threshold: float | None,
+    answer_threshold: float | None,
     left_out: list[str],
     device: str,
 ) -> Callable[[Doc], Doc]:
@@ -194,7 +195,7 @@ def make_pipe(
             "model": str(model),
             "mentions": mentions,
             "order": order,
-            "threshold": threshold,
+            "answer_threshold": answer_threshold,
             "left_out": list(left_out),
             "device": device,
         },

@@ -19,13 +19,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deixis import __version__
 from deixis.documents import Candidate, Document, Mention, Resolutions
-from deixis.inference import Disambiguator, Settings
+from deixis.inference import Disambiguator
 from deixis.serving.batcher import Batcher
 from deixis.serving.http_errors import NotProvided, Refusal, TooLarge, Unusable
 from deixis.serving.metrics import Metrics
 from deixis.serving.nif import read_nif_call, write_nif
 from deixis.serving.requests import Limits, read_call
 from deixis.serving.schema import ERROR, TITLE_AND_NUMBER, answers, json_body, linking_body, turtle_body
+from deixis.settings import Settings
 
 __all__ = ["create_app"]
 

@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from deixis.documents import Document, Resolutions
-from deixis.inference import Settings
 from deixis.network.encoding import MAX_PIECES
 from deixis.serving.http_errors import Overloaded
 from deixis.serving.metrics import Metrics
+from deixis.settings import Settings
 
 __all__ = ["Answer", "Batcher"]
 

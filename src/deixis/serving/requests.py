@@ -17,13 +17,13 @@ import orjson
 
 from deixis.documents import Document, Resolutions
 from deixis.errors import InputError
-from deixis.inference import Settings
 from deixis.serving.http_errors import Unusable
+from deixis.settings import Settings
 
 __all__ = ["Call", "Limits", "read_call"]
 
 Shape = Literal["document", "documents", "list"]
-SETTINGS = ("order", "windows", "commit", "unknown", "top", "threshold", "prior", "trace")
+SETTINGS = tuple(Settings.model_fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,20 +88,6 @@ def _json(body: bytes) -> Any:
 
 
 def _settings(given: dict[str, Any]) -> Settings:
-    kinds: dict[str, tuple[type | tuple[type, ...], str]] = {
-        "order": (str, "local, natural or confidence"),
-        "windows": ((str, type(None)), "simple, overlapping, per_mention or null"),
-        "commit": ((str, int, float), "'one' or a probability"),
-        "unknown": (str, "skip, shared or zero"),
-        "top": ((int, type(None)), "a number or null"),
-        "threshold": ((int, float, type(None)), "a probability or null"),
-        "prior": ((int, float, type(None)), "a weight or null"),
-        "trace": (bool, "true or false"),
-    }
-    for name, value in given.items():
-        kind, expected = kinds[name]
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise Unusable(f"{name} is {str(value)[:60]!r}; expected {expected}")
     try:
         return Settings(**given)
     except InputError as error:

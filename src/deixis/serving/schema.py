@@ -29,9 +29,9 @@ SETTINGS: Schema = {
         "default": "one",
         "description": "'one' mention a step, or also all of at least this probability",
     },
-    "unknown": {"enum": ["skip", "shared", "zero"], "default": "skip"},
+    "released": {"enum": ["2021", "2022", None], "default": None, "description": "as the released code of this year"},
     "top": {"type": ["integer", "null"], "minimum": 1, "default": 30, "description": "candidates that take part"},
-    "threshold": {
+    "answer_threshold": {
         "type": ["number", "null"],
         "minimum": 0,
         "maximum": 1,
