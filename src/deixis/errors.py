@@ -31,7 +31,7 @@ class InputError(DeixisError):
         >>> import deixis
         >>> deixis.Settings(top=0)
         Traceback (most recent call last):
-        deixis.errors.InputError: top is 0; expected at least 1
+        deixis.errors.InputError: top is 0; expected a whole number of at least 1 or nothing
     """
 
 
