@@ -9,13 +9,13 @@ import deixis
 
 ROOT = Path(deixis.__file__).parent
 # Where torch may be imported: everything else stays instant.
-TORCH = {"network", "knowledge", "folder", "training", "inference", "toy"}
+TORCH = {"network", "knowledge", "folder", "disambiguation", "training", "inference", "toy"}
 # A room may enter the rooms of lower floors, and its own.
 FLOORS = [
     {"documents", "errors", "artefacts", "settings", "rendering"},
     {"network", "wikipedia"},
     {"knowledge"},
-    {"folder", "corpus", "datasets"},
+    {"folder", "corpus", "datasets", "disambiguation"},
     {"training", "inference"},
     {"evaluation", "serving", "integrations", "toy"},
     {"cli"},

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import deixis
-from deixis import inference
+from deixis.disambiguation import scheduling
 from deixis.documents import Candidate, Document, Mention, Resolutions
 from deixis.network.batching import Batch
 from deixis.network.decoding import decode
@@ -43,7 +43,7 @@ def test_no_candidates() -> None:
     result = one()
     assert (result.entity, result.reason, result.step) == (None, "no candidates", 0)
     asked = NLP.disambiguate(Document("messi", (Mention(0, 5),)))[0]
-    assert asked.entity is None and "no store" in str(asked.reason)
+    assert asked.entity is None and "the model has no names" in str(asked.reason)
 
 
 def test_a_mention_without_candidates_stays_masked_for_the_others() -> None:
@@ -170,7 +170,7 @@ def test_memory_is_bounded_for_any_input(monkeypatch: pytest.MonkeyPatch) -> Non
         rows.append(int((batch.piece_counts + 2 * batch.mention_counts).sum()))
         return decode(network, batch, *rest)
 
-    monkeypatch.setattr(inference, "decode", counted)
+    monkeypatch.setattr(scheduling, "decode", counted)
     small = replace(NLP, batch_rows=1500, group=16)
     documents = [make_document(1, words=4000, mentions=300), *(make_document(seed, words=30) for seed in range(90))]
     for windows in ("per_mention", "overlapping", "simple"):

@@ -46,15 +46,6 @@ def load(folder: str | Path | None = None, device: str = "cpu", precision: Preci
     return Disambiguator.load(folder, device, precision=precision)
 
 
-def _drawn(resolutions: Resolutions) -> str:
-    from deixis.rendering import linked_html
-
-    return linked_html(resolutions)
-
-
-Resolutions.drawn = _drawn
-
-
 def __getattr__(name: str) -> Any:
     # Torch is imported when it is first needed, so that `import deixis` and `--help` stay instant.
     if name == "Disambiguator":

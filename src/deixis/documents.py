@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, overload
+from typing import Any, NamedTuple, overload
 from urllib.parse import quote
 
 from deixis.errors import InputError
 
 __all__ = [
+    "DOMAIN",
     "LEAST_PRIOR",
     "Candidate",
     "Document",
@@ -38,14 +39,19 @@ def normalise_title(title: str) -> str:
     return first + title[1:]
 
 
-def wikipedia_url(title: str) -> str:
-    """Return the page of an entity in the English Wikipedia.
+DOMAIN = "en.wikipedia.org"
+
+
+def wikipedia_url(title: str, domain: str = DOMAIN) -> str:
+    """Return the page of an entity in Wikipedia, the English one if no domain is given.
 
     Examples:
         >>> wikipedia_url("Lionel Messi")
         'https://en.wikipedia.org/wiki/Lionel_Messi'
+        >>> wikipedia_url("Köln", "de.wikipedia.org")
+        'https://de.wikipedia.org/wiki/K%C3%B6ln'
     """
-    return "https://en.wikipedia.org/wiki/" + quote(title.replace(" ", "_"), safe="(),:'!*_")
+    return f"https://{domain}/wiki/" + quote(title.replace(" ", "_"), safe="(),:'!*_")
 
 
 class Identity(NamedTuple):
@@ -225,7 +231,7 @@ class Resolution:
     step: int
     alternatives: tuple[tuple[str, float], ...] = ()  # every candidate scored, most probable first
     reason: str | None = None
-    identity: Identity | None = None  # None: an entity of Wikipedia
+    identity: Identity | None = None  # None: a page of the English Wikipedia and nothing else
 
     @property
     def url(self) -> str | None:
@@ -297,7 +303,6 @@ class Resolutions(Sequence[Resolution]):
     items: tuple[Resolution, ...]
     passes: int = 0  # of the network over the document's windows
     trace: tuple[Step, ...] | None = None  # the steps as they were taken, where they were asked for
-    drawn: ClassVar[Callable[[Resolutions], str] | None] = None  # to HTML; set by the package, as rendering is above
 
     @overload
     def __getitem__(self, index: int) -> Resolution: ...
@@ -312,10 +317,11 @@ class Resolutions(Sequence[Resolution]):
     def __iter__(self) -> Iterator[Resolution]:
         return iter(self.items)
 
-    def _repr_html_(self) -> str | None:
+    def _repr_html_(self) -> str:
         """Return what notebooks show."""
-        draw = type(self).drawn
-        return None if draw is None else draw(self)
+        from deixis.rendering import linked_html
+
+        return linked_html(self)
 
     def to_json(self) -> bytes:
         """Return the document with its resolutions as one line of document JSONL, without the newline.

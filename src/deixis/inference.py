@@ -2,78 +2,32 @@
 
 from __future__ import annotations
 
-import math
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, chain, islice
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
-from deixis.documents import (
-    LEAST_PRIOR,
-    Candidate,
-    Document,
-    Identity,
-    Mention,
-    Resolution,
-    Resolutions,
-    Step,
-    wikipedia_url,
-)
+from deixis.artefacts import MANIFEST, Manifest
+from deixis.disambiguation.choices import choices_of, list_candidates
+from deixis.disambiguation.results import PendingDocument, resolve_by_prior
+from deixis.disambiguation.scheduling import Scheduler
+from deixis.documents import DOMAIN, Document, Identity, Mention, Resolutions, wikipedia_url
 from deixis.errors import InputError
-from deixis.folder.model_folder import Linking, ModelFolder, packaged_model
+from deixis.folder.model_folder import ModelFolder, packaged_model
 from deixis.knowledge.describe import Describer
 from deixis.knowledge.detection import THRESHOLD, Detector, NameDetector
 from deixis.knowledge.entities import Entity, identities
 from deixis.knowledge.names import Names
 from deixis.knowledge.source import CandidateSource
 from deixis.knowledge.vocabulary import Vocabulary
-from deixis.network.batching import batches_of, make_batch
-from deixis.network.decoding import Observer, Question, decode
-from deixis.network.encoding import Tokenizer, Window, windows_of
+from deixis.network.encoding import Tokenizer
 from deixis.network.model import Network
 from deixis.network.precision import check_arithmetic, compute_in, usual_windows
-from deixis.network.special import MASK, PAD, UNK
 from deixis.settings import Precision, Settings
 
 __all__ = ["Disambiguator"]
-
-Chances = tuple[tuple[str, float], ...]  # titles and probabilities
-
-
-@dataclass(slots=True)
-class _Pending:
-    """A document under way."""
-
-    document: Document
-    options: list[_Options]  # one a mention
-    resolutions: list[Resolution | None]
-    windows_left: int = 0
-    passes: int = 0
-    read: bool = False  # all of its windows are known
-    trace: dict[int, dict[int, Chances]] | None = None  # step -> open mention -> its candidates
-
-
-@dataclass(frozen=True, slots=True)
-class _Options:
-    """The distinct candidates of a mention and their rows."""
-
-    titles: tuple[str, ...]
-    rows: tuple[int, ...]  # MASK: scored 0
-    favour: tuple[float, ...]  # added to the score: the weighted logarithm of the prior
-
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """A window of a document."""
-
-    pending: _Pending
-    window: Window
 
 
 @dataclass
@@ -100,6 +54,7 @@ class Disambiguator:
     describer: Describer | None = None  # makes rows of new entities
     added: tuple[bytes, ...] = ()  # the entities that were added, as JSON
     wikidata: Mapping[str, str] = field(default_factory=dict)  # titles to ids, told in the results
+    domain: str = DOMAIN  # of the wiki whose pages the entities are
     batch_rows: int = 8192  # padded rows of a batch: bounds memory
     group: int = 256  # windows sorted by length together
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
@@ -129,8 +84,9 @@ class Disambiguator:
         device = torch.device(device)
         precision = precision or ("bf16" if device.type == "cuda" else "fp32")
         check_arithmetic(precision, device)
-        parts = ModelFolder.load(packaged_model() if folder is None else Path(folder))
-        least = _least(parts.linking) if detection_threshold is None else detection_threshold
+        path = packaged_model() if folder is None else Path(folder)
+        parts = ModelFolder.load(path)
+        least = next(x for x in (detection_threshold, parts.linking.names, THRESHOLD) if x is not None)
         usual = usual_windows(parts.tokenizer, parts.vocabulary.titles) if precision == "int8" else None
         compute_in(parts.network, precision, usual)
         return cls(
@@ -143,6 +99,7 @@ class Disambiguator:
             parts.linking.prior,
             parts.describer,
             parts.known,
+            domain=Manifest.load(path / MANIFEST, "model").parameters.get("domain", DOMAIN),
             device=device,
         )
 
@@ -274,250 +231,25 @@ class Disambiguator:
             ['Falcon (boat)', 'Falcon (opening)']
         """
         settings = (settings or Settings()).changed(**changes)
-        queue: deque[_Pending] = deque()
-        group: list[_Task] = []
-        for task in self._tasks(documents, settings, queue):
-            if task is not None:
-                group.append(task)
-            if len(group) >= self.group or len(queue) >= 4 * self.group:
-                self._decide_group(group, settings)
-                group = []
-                while queue and queue[0].read and queue[0].windows_left == 0:
-                    yield self._finish(queue.popleft(), settings.answer_threshold)
-        self._decide_group(group, settings)
-        while queue:
-            yield self._finish(queue.popleft(), settings.answer_threshold)
+        scheduler = Scheduler(self.network, self.tokenizer, self.batch_rows, self.group, self.device)
+        for pending in scheduler.decide((self._begin(document, settings) for document in documents), settings):
+            yield pending.finish(settings.answer_threshold, self._identity)
 
-    def _decide_group(self, group: list[_Task], settings: Settings) -> None:
-        for places in batches_of([task.window for task in group], self.batch_rows):
-            self._decide([group[place] for place in places], settings)
-
-    def _tasks(
-        self, documents: Iterable[Document], settings: Settings, queue: deque[_Pending]
-    ) -> Iterator[_Task | None]:
-        """Yield the windows of all documents, noting each document in the queue; None at the end of each."""
-        stream = iter(documents)
-        while chunk := list(islice(stream, 64)):  # so many are tokenised together
-            encodings = self.tokenizer.encode_many([(d.text, [(m.start, m.end) for m in d.mentions]) for d in chunk])
-            for document, encoding in zip(chunk, encodings, strict=True):
-                pending = self._begin(document, settings)
-                queue.append(pending)
-                for window in windows_of(self.tokenizer, encoding, settings.windows or "per_mention"):
-                    if any(pending.options[mention].rows for mention in _counting(window)):
-                        pending.windows_left += 1
-                        yield _Task(pending, window)
-                pending.read = True
-                yield None
-
-    def _finish(self, pending: _Pending, threshold: float | None) -> Resolutions:
-        items = tuple(
-            resolution or _unresolved(pending.document, place, "longer than a window")
-            for place, resolution in enumerate(pending.resolutions)
-        )
-        settled = tuple(self._identified(_settled(resolution, threshold)) for resolution in items)
-        return Resolutions(pending.document, settled, pending.passes, _trace(pending, items))
-
-    def _identified(self, resolution: Resolution) -> Resolution:
-        """Return the resolution with what is known of its entity elsewhere."""
-        title = resolution.entity
-        if title is None or not (title in self._identities or title in self.wikidata):
-            return resolution
-        own = self._identities.get(title, Identity(wikipedia_url(title)))
-        return replace(resolution, identity=own._replace(wikidata=own.wikidata or self.wikidata.get(title)))
-
-    def _begin(self, document: Document, settings: Settings) -> _Pending:
-        lists = self._candidates(document)
-        priors = self._priors(document, lists) if settings.prior else [{} for _ in lists]
-        options = [self._options(listed, settings, known) for listed, known in zip(lists, priors, strict=True)]
-        missing = "no candidates" if self.candidates else "no candidates: none given, and the model has no store"
-        resolutions: list[Resolution | None] = [
-            None if option.rows else _without_network(document, place, lists[place], missing)
-            for place, option in enumerate(options)
+    def _begin(self, document: Document, settings: Settings) -> PendingDocument:
+        """Look up what may be meant; mentions of which the network knows no candidate are resolved by prior."""
+        lists, priors = list_candidates(document, self.candidates, with_priors=bool(settings.prior))
+        choices = [choices_of(*pair, self.vocabulary, settings) for pair in zip(lists, priors, strict=True)]
+        reason = "no candidates" if self.candidates else "no candidates: none given, and the model has no names"
+        resolutions = [
+            None if choice.rows else resolve_by_prior(document, place, lists[place], reason)
+            for place, choice in enumerate(choices)
         ]
-        return _Pending(document, options, resolutions, trace={} if settings.trace else None)
+        return PendingDocument(document, choices, resolutions, {} if settings.trace else None)
 
-    def _candidates(self, document: Document) -> list[tuple[Candidate, ...]]:
-        if all(mention.candidates is not None for mention in document.mentions):
-            return [mention.candidates or () for mention in document.mentions]
-        if self.candidates is None:
-            return [mention.candidates or () for mention in document.mentions]
-        found = self.candidates.candidates(document)
-        return [
-            given if mention.candidates is None else mention.candidates
-            for mention, given in zip(document.mentions, found, strict=True)
-        ]
-
-    def _priors(self, document: Document, lists: list[tuple[Candidate, ...]]) -> list[dict[str, float]]:
-        """Return p(e|m) of the candidates of each mention: as given with them, else as the store has it."""
-        asked: list[tuple[Candidate, ...]] = [() for _ in lists]
-        if self.candidates is not None and any(c.prior is None for listed in lists for c in listed):
-            asked = self.candidates.candidates(document)
-        return [
-            {c.entity: c.prior for c in (*stored, *_distinct(listed)) if c.prior is not None}
-            for stored, listed in zip(asked, lists, strict=True)
-        ]
-
-    def _options(self, candidates: tuple[Candidate, ...], settings: Settings, priors: Mapping[str, float]) -> _Options:
-        chosen = _cut(_distinct(candidates), settings.top)
-        names = [candidate.entity for candidate in chosen]
-        found = list(zip(names, map(self.vocabulary.row, names), strict=True))
-        known = [(title, row) for title, row in found if row is not None]
-        unknown = sorted(title for title, row in found if row is None) if len(known) < len(found) else []
-        if settings.released == "2022" and unknown:
-            known.append((unknown[0], UNK))
-        elif settings.released == "2021":
-            known.extend((title, MASK) for title in unknown)
-        if not known:
-            return _Options((), (), ())
-        titles, rows = zip(*known, strict=True)
-        if not settings.prior:
-            return _Options(titles, rows, ())
-        favour = tuple(settings.prior * math.log(max(priors.get(title, 0.0), LEAST_PRIOR)) for title in titles)
-        return _Options(titles, rows, favour)
-
-    def _decide(self, tasks: list[_Task], settings: Settings) -> None:
-        batch = make_batch([task.window for task in tasks]).to(self.device)
-        question = _question(tasks, settings).to(self.device)
-        observe = _tracing(tasks) if settings.trace else None
-        decisions = decode(self.network, batch, question, settings.order, settings.commit, observe)
-        passes, steps, choices = (x.tolist() for x in (decisions.passes, decisions.step, decisions.choice))
-        probabilities = decisions.probabilities.numpy()
-        first = 0
-        for task, passed in zip(tasks, passes, strict=True):
-            pending, window = task.pending, task.window
-            pending.windows_left -= 1
-            pending.passes += passed
-            for mention, place in zip(_counting(window), _places(window), strict=True):
-                at = first + place
-                if choices[at] >= 0:
-                    chances = probabilities[at, : len(pending.options[mention].rows)].tolist()
-                    pending.resolutions[mention] = _resolution(pending, mention, choices[at], chances, steps[at])
-            first += len(window.mentions)
-
-
-def _least(linking: Linking) -> float:
-    return THRESHOLD if linking.names is None else linking.names
-
-
-def _places(window: Window) -> list[int]:
-    """Return the places of the mentions of a window whose answers count."""
-    return list(range(len(window.mentions))) if window.counting is None else list(window.counting.tolist())
-
-
-def _counting(window: Window) -> list[int]:
-    """Return which mentions of the document those are."""
-    return list((window.mentions if window.counting is None else window.mentions[window.counting]).tolist())
-
-
-def _distinct(candidates: tuple[Candidate, ...]) -> list[Candidate]:
-    """Merge duplicates: the first keeps its place, the highest prior wins."""
-    if len({candidate.entity for candidate in candidates}) == len(candidates):
-        return list(candidates)
-    merged: dict[str, Candidate] = {}
-    for candidate in candidates:
-        seen = merged.get(candidate.entity)
-        if seen is None or (candidate.prior or 0.0) > (seen.prior or 0.0):
-            merged[candidate.entity] = candidate
-    return list(merged.values())
-
-
-def _cut(candidates: list[Candidate], top: int | None) -> list[Candidate]:
-    """Keep the `top` by prior; without priors there is no honest rule to cut by (protocol 4)."""
-    if top is None or len(candidates) <= top or any(candidate.prior is None for candidate in candidates):
-        return candidates
-    return sorted(candidates, key=lambda candidate: -(candidate.prior or 0.0))[:top]
-
-
-def _without_network(document: Document, place: int, candidates: tuple[Candidate, ...], missing: str) -> Resolution:
-    """Resolve a mention that the network cannot score: by prior where there are candidates, else not at all."""
-    mention = document.mentions[place]
-    distinct = _distinct(candidates)
-    if not distinct:
-        return _unresolved(document, place, "no candidates" if mention.candidates == () else missing)
-    weights = [candidate.prior or 0.0 for candidate in distinct]
-    total = sum(weights)
-    shares = [weight / total if total > 0 else 1 / len(weights) for weight in weights]
-    ranked = sorted(zip((c.entity for c in distinct), shares, strict=True), key=lambda pair: -pair[1])
-    return Resolution(
-        mention.start, mention.end, document.surface(mention), ranked[0][0], ranked[0][1], 1, tuple(ranked)
-    )
-
-
-def _unresolved(document: Document, place: int, reason: str) -> Resolution:
-    mention = document.mentions[place]
-    return Resolution(mention.start, mention.end, document.surface(mention), None, 0.0, 0, (), reason)
-
-
-def _question(tasks: list[_Task], settings: Settings) -> Question:
-    """Lay the candidates of the windows' mentions out as tensors."""
-    numbers = np.array([len(task.window.mentions) for task in tasks])
-    mentions = [(task.pending, mention) for task in tasks for mention in task.window.mentions.tolist()]
-    options = [pending.options[mention] for pending, mention in mentions]
-    initial = np.full(len(options), MASK, np.int64)
-    sizes = np.array([len(option.rows) for option in options])
-    exists = np.arange(sizes.max(initial=1)) < sizes[:, None]
-    if settings.released is not None:
-        initial[sizes == 0] = PAD
-    candidates = np.full(exists.shape, PAD, np.int64)
-    candidates[exists] = np.fromiter(chain.from_iterable(option.rows for option in options), np.int64, sizes.sum())
-    favour = None
-    if settings.prior:
-        favour = np.zeros(exists.shape, np.float32)
-        favour[exists] = np.fromiter(chain.from_iterable(o.favour for o in options), np.float32, sizes.sum())
-    counts = np.zeros(len(options), bool)
-    first = np.cumsum(numbers) - numbers
-    counts[np.concatenate([start + _places(task.window) for start, task in zip(first, tasks, strict=True)])] = True
-    # In natural order a centred mention comes in its turn, unless the released code's way is asked for (protocol 9).
-    centred = counts & np.repeat([task.window.centred for task in tasks], numbers)
-    if settings.order == "natural" and settings.released is None:
-        centred[:] = False
-    arrays = (candidates, favour, initial, counts, centred, np.repeat(np.arange(len(tasks)), numbers))
-    return Question(*(None if array is None else torch.from_numpy(array) for array in arrays))  # type: ignore[arg-type]
-
-
-def _resolution(pending: _Pending, place: int, choice: int, chances: list[float], step: int) -> Resolution:
-    document, titles = pending.document, pending.options[place].titles
-    mention = document.mentions[place]
-    ranked = sorted(zip(titles, chances, strict=True), key=itemgetter(1), reverse=True)
-    surface = document.surface(mention)
-    return Resolution(mention.start, mention.end, surface, titles[choice], chances[choice], step, tuple(ranked))
-
-
-def _tracing(tasks: list[_Task]) -> Observer:
-    """Return what notes the probabilities of every pass in the documents of the tasks."""
-    firsts = accumulate((len(task.window.mentions) for task in tasks), initial=0)
-    places = [
-        (first + place, task.pending, mention)
-        for first, task in zip(firsts, tasks, strict=False)
-        for place, mention in zip(_places(task.window), _counting(task.window), strict=True)
-    ]
-
-    def observe(steps: torch.Tensor, is_open: torch.Tensor, probabilities: torch.Tensor) -> None:
-        taken, opened, chances = steps.tolist(), is_open.tolist(), probabilities.cpu()
-        for at, pending, mention in places:
-            if opened[at] and pending.trace is not None:
-                titles = pending.options[mention].titles
-                noted = tuple(zip(titles, chances[at, : len(titles)].tolist(), strict=True))
-                pending.trace.setdefault(taken[at], {})[mention] = noted
-
-    return observe
-
-
-def _settled(resolution: Resolution, threshold: float | None) -> Resolution:
-    """Return the resolution, unresolved where its probability is under the threshold."""
-    if threshold is None or resolution.entity is None or resolution.probability >= threshold:
-        return resolution
-    reason = f"unsure: {resolution.entity} has {resolution.probability:.2f}, under the threshold of {threshold:g}"
-    return replace(resolution, entity=None, reason=reason)
-
-
-def _trace(pending: _Pending, items: tuple[Resolution, ...]) -> tuple[Step, ...] | None:
-    """Join what was noted of each step with what was decided in it."""
-    if pending.trace is None:
-        return None
-    decided: dict[int, list[int]] = {}
-    for place, resolution in enumerate(items):
-        if resolution.entity is not None:
-            decided.setdefault(resolution.step, []).append(place)
-    steps = sorted(decided.keys() | pending.trace.keys())
-    return tuple(Step(step, tuple(decided.get(step, ())), pending.trace.get(step, {})) for step in steps)
+    def _identity(self, title: str) -> Identity | None:
+        """Return where an entity is found and what it is called elsewhere; None: its page in the English Wikipedia."""
+        own, wikidata = self._identities.get(title), self.wikidata.get(title)
+        if own is None and wikidata is None and self.domain == DOMAIN:
+            return None
+        own = Identity(wikipedia_url(title, self.domain)) if own is None else own
+        return own._replace(wikidata=own.wikidata or wikidata)

@@ -10,14 +10,15 @@ import html
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Group
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from deixis.documents import Mention, Resolution, Resolutions
+if TYPE_CHECKING:
+    from deixis.documents import Mention, Resolution, Resolutions
 
 __all__ = [
     "Table",

@@ -80,7 +80,8 @@ def test_thresholds(model: Path) -> None:
     unsure = orjson.loads(run(TEXT, "--json", "--answer-threshold", 1, "--model", model).stdout_bytes)["mentions"]
     assert unsure[0]["resolution"]["entity"] == "Velm Cup (rowing)"  # its only candidate
     assert unsure[1]["resolution"] is None and "under the threshold of 1" in unsure[1]["reason"]
-    assert orjson.loads(run(TEXT, "--json", "--detection-threshold", 1, "--model", model).stdout_bytes)["mentions"] == []
+    nothing = run(TEXT, "--json", "--detection-threshold", 1, "--model", model)
+    assert orjson.loads(nothing.stdout_bytes)["mentions"] == []
 
 
 def test_bad_input_is_said_in_one_sentence(model: Path, tmp_path: Path) -> None:

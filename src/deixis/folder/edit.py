@@ -25,7 +25,7 @@ from deixis.network.special import SPECIAL
 
 __all__ = ["add", "alike", "build", "build_folder", "describe", "fit", "remove", "save_edited"]
 
-KEPT = ("linking", "described")  # of what the manifest tells, what editing leaves as it is
+KEPT = ("linking", "described", "language", "domain")  # of what the manifest tells, what editing leaves as it is
 
 
 def fit(model: ModelFolder, descriptions: Mapping[str, str], limit: int, progress: Progress = iter) -> ModelFolder:

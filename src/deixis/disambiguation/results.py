@@ -1,0 +1,94 @@
+"""What was decided for a document, window by window, and the resolutions that come of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
+
+from deixis.disambiguation.choices import Choices, distinct
+from deixis.documents import Candidate, Document, Identity, Resolution, Resolutions, Step
+
+__all__ = ["PendingDocument", "resolve_by_prior", "unresolved"]
+
+Chances = tuple[tuple[str, float], ...]  # titles and probabilities
+
+
+@dataclass(slots=True)
+class PendingDocument:
+    """A document whose windows are being decided."""
+
+    document: Document
+    choices: list[Choices]  # one a mention
+    resolutions: list[Resolution | None]
+    trace: dict[int, dict[int, Chances]] | None = None  # step -> open mention -> its candidates
+    windows_left: int = 0
+    passes: int = 0
+    is_read: bool = field(default=False)  # all of its windows are known
+
+    def decide(self, place: int, choice: int, chances: Sequence[float], step: int) -> None:
+        """Note the decision of a mention."""
+        mention, titles = self.document.mentions[place], self.choices[place].titles
+        ranked = sorted(zip(titles, chances, strict=True), key=itemgetter(1), reverse=True)
+        surface = self.document.surface(mention)
+        self.resolutions[place] = Resolution(
+            mention.start, mention.end, surface, titles[choice], chances[choice], step, tuple(ranked)
+        )
+
+    def note_open(self, place: int, chances: Sequence[float], step: int) -> None:
+        """Note the probabilities of a mention that was open in a step."""
+        if self.trace is not None:
+            noted = tuple(zip(self.choices[place].titles, chances, strict=True))
+            self.trace.setdefault(step, {})[place] = noted
+
+    def finish(self, threshold: float | None, identify: Callable[[str], Identity | None]) -> Resolutions:
+        """Return the resolutions; answers under the threshold are left open, the others get their identity."""
+        items = [
+            resolution or unresolved(self.document, place, "longer than a window")
+            for place, resolution in enumerate(self.resolutions)
+        ]
+        settled = [_settled(resolution, threshold) for resolution in items]
+        for place, resolution in enumerate(settled):
+            identity = None if resolution.entity is None else identify(resolution.entity)
+            if identity is not None:
+                settled[place] = replace(resolution, identity=identity)
+        return Resolutions(self.document, tuple(settled), self.passes, self._steps(items))
+
+    def _steps(self, items: Sequence[Resolution]) -> tuple[Step, ...] | None:
+        """Join what was noted of each step with what was decided in it."""
+        if self.trace is None:
+            return None
+        decided: dict[int, list[int]] = {}
+        for place, resolution in enumerate(items):
+            if resolution.entity is not None:
+                decided.setdefault(resolution.step, []).append(place)
+        steps = sorted(decided.keys() | self.trace.keys())
+        return tuple(Step(step, tuple(decided.get(step, ())), self.trace.get(step, {})) for step in steps)
+
+
+def resolve_by_prior(document: Document, place: int, candidates: tuple[Candidate, ...], reason: str) -> Resolution:
+    """Resolve a mention that the network cannot score: by prior where there are candidates, else not at all."""
+    mention = document.mentions[place]
+    listed = distinct(candidates)
+    if not listed:
+        return unresolved(document, place, "no candidates" if mention.candidates == () else reason)
+    weights = [candidate.prior or 0.0 for candidate in listed]
+    total = sum(weights)
+    shares = [weight / total if total > 0 else 1 / len(weights) for weight in weights]
+    ranked = sorted(zip((c.entity for c in listed), shares, strict=True), key=lambda pair: -pair[1])
+    surface = document.surface(mention)
+    return Resolution(mention.start, mention.end, surface, *ranked[0], 1, tuple(ranked))
+
+
+def unresolved(document: Document, place: int, reason: str) -> Resolution:
+    """Return the resolution of a mention without an answer."""
+    mention = document.mentions[place]
+    return Resolution(mention.start, mention.end, document.surface(mention), None, 0.0, 0, (), reason)
+
+
+def _settled(resolution: Resolution, threshold: float | None) -> Resolution:
+    """Return the resolution, unresolved where its probability is under the threshold."""
+    if threshold is None or resolution.entity is None or resolution.probability >= threshold:
+        return resolution
+    reason = f"unsure: {resolution.entity} has {resolution.probability:.2f}, under the threshold of {threshold:g}"
+    return replace(resolution, entity=None, reason=reason)
