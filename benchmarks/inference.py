@@ -402,9 +402,9 @@ def _shares(
     nlp: Disambiguator, documents: list[Document], call: dict[str, Any], device: torch.device
 ) -> dict[str, float]:
     """Time the parts of a run, each waited for: shares of a run that is a little slower than the measured ones."""
-    import deixis.inference
+    import deixis.disambiguation.scheduling
 
-    inference: Any = deixis.inference
+    inference: Any = deixis.disambiguation.scheduling
     spent: dict[str, float] = {}
 
     def timed(part: str, plain: Callable[..., Any]) -> Callable[..., Any]:
