@@ -6,10 +6,10 @@ BASE := $(VENV)/.base
 SETUP := $(VENV)/.setup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-toy model test check format docs bench clean
+.PHONY: help setup demo demo-toy model test test-quick check format docs bench clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(SETUP)  ## create .venv and install deixis with its tools
 
@@ -34,8 +34,11 @@ model: $(SETUP)  ## make the default model: OUT=… W=… ENWIK8=… BERT=… B=
 	$(BIN)/python recipes/default/make.py $(OUT) --wikipedia $(W) --enwik8 $(ENWIK8) --bert $(BERT) --benchmarks $(B) \
 	  $(if $(I),--introductions $(I))
 
-test: $(SETUP)  ## run the test suite
+test: $(SETUP)  ## run all tests that this machine can run
 	$(BIN)/python -m pytest
+
+test-quick: $(SETUP)  ## run the tests that need no trained model, no browser, no cluster and no GPU: half a minute
+	$(BIN)/python -m pytest -m 'not (slow or browser or ray or gpu)'
 
 check: $(SETUP)  ## lint, formatting and types
 	$(BIN)/ruff check
