@@ -37,7 +37,7 @@ from deixis.folder.model_folder import ModelFolder, network_from_bert
 from deixis.inference import Disambiguator
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.encoding import Tokenizer
-from deixis.serving.requests import Limits
+from deixis.serving.limits import Limits
 
 PATIENCE = 1.0  # seconds a refused client waits, less than Retry-After asks for, so that the overload lasts
 WORDS = ("the", "team", "played", "in", "a", "city", "with", "players", "and", "won", "game", "after", "war", "river")
@@ -108,7 +108,7 @@ def make_document(dice: random.Random, entities: int) -> Document:
 @contextmanager
 def server(model: Path, queue: int, rows: int) -> Iterator[str]:
     """Run `deixis serve` on a free port of loopback."""
-    limits = ["--queue", str(queue), "--rows", str(rows)]
+    limits = ["--queue", str(queue), "--batch-rows", str(rows)]
     command = [sys.executable, "-m", "deixis.cli", "serve", "--model", str(model), "--port", "0", *limits]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
@@ -203,7 +203,9 @@ def main() -> None:
         "--longest", type=int, metavar="CHARACTERS", help="of a document of the sets; longer are left out"
     )
     parser.add_argument("--clients", type=int, default=64)
-    parser.add_argument("--rows", type=int, default=Limits().rows, help="of `deixis serve`: how much is run together")
+    parser.add_argument(
+        "--rows", type=int, default=Limits().batch_rows, help="of `deixis serve`: how much is run together"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=60.0, help="the most a part may take")
     given = parser.parse_args()

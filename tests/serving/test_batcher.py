@@ -17,9 +17,9 @@ from deixis.network.batching import Batch
 from deixis.network.decoding import Decisions, Order, Question, decode
 from deixis.network.model import Network
 from deixis.serving.batcher import Batcher
-from deixis.serving.http_errors import Overloaded
+from deixis.serving.http_errors import HttpError
+from deixis.serving.limits import Limits
 from deixis.serving.metrics import Metrics
-from deixis.serving.requests import Limits
 from deixis.settings import Settings
 from tests.serving.test_endpoints import record, same
 from tests.serving.world import make_model, serving
@@ -103,7 +103,7 @@ def test_a_full_queue_refuses_and_recovers() -> None:
     assert gate.entered.wait(10)
     futures += [batcher.submit([document(name)], Settings()) for name in "ab"]
     assert not batcher.ready
-    with pytest.raises(Overloaded, match=r"queue is full \(2 documents wait\); try again in 1 s"):
+    with pytest.raises(HttpError, match=r"queue is full \(2 documents wait\); try again in 1 s"):
         batcher.submit([document("c")], Settings())
     gate.open.set()
     assert len([future.result(10) for future in futures]) == 3
@@ -118,7 +118,7 @@ def test_closing_answers_what_waits_and_takes_no_more() -> None:
     threading.Timer(0.05, gate.open.set).start()
     batcher.close()
     assert all(future.done() and future.result() for future in futures)
-    with pytest.raises(Overloaded, match="going down"):
+    with pytest.raises(HttpError, match="stopping"):
         batcher.submit([document("late")], Settings())
 
 
@@ -178,7 +178,7 @@ def test_k_requests_together_get_the_answers_of_k_alone(address: str, client: ht
 def test_overload_gets_503_with_retry_after_and_passes() -> None:
     body = make_document(1, words=60, mentions=12).to_record()
     expected = make_model().disambiguate(make_document(1, words=60, mentions=12))
-    with serving(make_model(), limits=Limits(queue=4, rows=400)) as address:
+    with serving(make_model(), limits=Limits(queue=4, batch_rows=400)) as address:
 
         def ask(_: int) -> httpx.Response:
             return httpx.post(f"{address}/disambiguate", json=body, timeout=30)

@@ -13,7 +13,7 @@ import rdflib
 
 from deixis.documents import Document
 from deixis.inference import Disambiguator
-from deixis.serving.requests import Limits
+from deixis.serving.limits import Limits
 from tests.serving.world import make_model, serving
 from tests.worlds import make_disambiguator, make_document
 
@@ -127,35 +127,47 @@ def test_a_model_without_a_store_says_so() -> None:
 @pytest.mark.parametrize(
     ("body", "names"),
     [
-        (b"", "the body is not JSON"),
+        (b"", "the body is empty; expected JSON"),
         (b"{", "the body is not JSON"),
         (b'{"text": "\xff"}', "the body is not UTF-8: byte 10 is 0xff"),
         (b'{"text": "\\ud800"}', "the body is not JSON"),
         (b"[" * 2000, "the body is not JSON"),
-        (b'"text"', "the body is no JSON object"),
-        (b"[3]", "documents[0]: the document is 3"),
-        (b'{"documents": {}}', "documents is no list"),
+        (b'"text"', 'the body is "text"; expected a document, a list of documents, or an object with documents'),
+        (b"[3]", "documents[0] is 3; expected an object"),
+        (b'{"documents": {}}', "documents is {}; expected a list"),
         (b"{}", "text is missing"),
-        (b'{"text": 5}', "text is 5"),
+        (b'{"text": 5}', "text is 5; expected a text"),
         (b'{"text": "messi", "mentions": {}}', "mentions is {}"),
         (b'{"text": "messi", "mentions": [7]}', "mentions[0] is 7"),
         (b'{"text": "messi", "mentions": [{"start": 0}]}', "mentions[0].end is missing"),
-        (b'{"text": "messi", "mentions": [{"start": true, "end": 2}]}', "mentions[0].start is True"),
+        (
+            b'{"text": "messi", "mentions": [{"start": true, "end": 2}]}',
+            "mentions[0].start is true; expected a whole",
+        ),
         (b'{"text": "messi", "mentions": [{"start": 0, "end": 9}]}', "mentions[0] is [0, 9) but the text has 5"),
-        (b'{"text": "messi", "mentions": [{"start": -1, "end": 2}]}', "mentions[0] is [-1, 2)"),
+        (
+            b'{"text": "messi", "mentions": [{"start": -1, "end": 2}]}',
+            "mentions[0].start is -1; expected",
+        ),
         (b'{"text": "messi", "mentions": [{"start": 1e99, "end": 2}]}', "mentions[0].start is 1e+99"),
-        (b'[{"text": ""}, {"text": "a", "mentions": [{"start": 0, "end": 2}]}]', "documents[1]: mentions[0] is [0, 2)"),
-        (b'{"text": "a", "mentions": [{"start": 0, "end": 1, "candidates": [["A"]]}]}', "mentions[0].candidates[0]"),
-        (b'{"text": "a", "order": "random"}', "order is 'random'"),
-        (b'{"text": "a", "order": 3}', "order is 3"),
-        (b'{"text": "a", "windows": "big"}', "windows is 'big'"),
+        (b'[{"text": ""}, {"text": "a", "mentions": [{"start": 0, "end": 2}]}]', "documents[1].mentions[0] is [0, 2)"),
+        (
+            b'{"text": "a", "mentions": [{"start": 0, "end": 1, "candidates": [["A", 1, 2]]}]}',
+            "mentions[0].candidates[0] is",
+        ),
+        (b'{"text": "a", "order": "random"}', 'order is "random"; expected one of local, natural, confidence'),
+        (b'{"text": "a", "order": 3}', "order is 3; expected one of"),
+        (b'{"text": "a", "windows": "big"}', 'windows is "big"; expected one of simple'),
         (b'{"text": "a", "commit": 2}', "commit is 2"),
-        (b'{"text": "a", "commit": true}', "commit is True"),
+        (b'{"text": "a", "commit": true}', "commit is true; expected 'one' or a number"),
         (b'{"text": "a", "top": 0}', "top is 0"),
-        (b'{"text": "a", "top": "all"}', "top is 'all'"),
-        (b'{"text": "a", "released": 2022}', "released is 2022"),
-        (b'{"text": "a", "trace": 1}', "trace is 1"),
-        (b'{"text": "a", "prior": "much"}', "prior is 'much'"),
+        (b'{"text": "a", "top": "all"}', 'top is "all"; expected a whole number'),
+        (b'{"text": "a", "released": "2020"}', 'released is "2020"; expected one of 2021, 2022'),
+        (b'{"text": "a", "answer_threshold": 2}', "answer_threshold is 2; expected a number from 0 to 1"),
+        (b'{"documents": [], "text": "a"}', "there is no field 'text' here"),
+        (b'{"text": "a", "ordr": "local"}', "there is no field 'ordr'; did you mean 'order'?"),
+        (b'{"text": "a", "trace": 1}', "trace is 1; expected true or false"),
+        (b'{"text": "a", "prior": "much"}', 'prior is "much"; expected a number of at least 0'),
         (b'{"text": "a", "prior": -1}', "prior is -1"),
     ],
 )
@@ -168,7 +180,7 @@ def test_what_is_wrong_is_named(client: httpx.Client, body: bytes, names: str) -
 def test_limits_are_named(client: httpx.Client) -> None:
     limits = Limits()
     many = [{"start": 0, "end": 5}] * 100_000
-    candidates = [f"Entity {number}" for number in range(limits.candidates + 1)]
+    candidates = [f"Entity {number}" for number in range(limits.max_candidates + 1)]
     for body, message in (
         ({"text": "messi", "mentions": many}, "mentions has 100,000 items; this server takes at most 1,000"),
         ({"text": "a" * 100_001}, "text has 100,001 characters"),
@@ -177,12 +189,15 @@ def test_limits_are_named(client: httpx.Client) -> None:
             {"text": "messi", "mentions": [{"start": 0, "end": 5, "candidates": candidates}]},
             "mentions[0].candidates has",
         ),
-        ({"text": "messi", "mentions": many[:101], "trace": True}, "trace is true with 101 mentions"),
+        (
+            {"text": "messi", "mentions": many[:101], "trace": True},
+            "the request has 101 mentions; this server takes at most 100 a request with a trace",
+        ),
     ):
         answer = client.post("/disambiguate", json=body)
         assert answer.status_code == 422 and answer.json()["error"].startswith(message)
     link = client.post("/link", json={"text": "messi " * 1001})
-    assert link.status_code == 422 and link.json()["error"].startswith("text has 1,001 mentions")
+    assert link.status_code == 422 and link.json()["error"].startswith("the request has 1,001 mentions")
 
 
 @pytest.mark.parametrize("path", ["/disambiguate", "/link", "/nif"])

@@ -206,7 +206,7 @@ def test_examples_are_those_whose_names_the_model_knows(page: Page) -> None:
     ("text", "message"),
     [
         ("a " * 60_000, "text has 120,000 characters; this server takes at most 100,000"),
-        ("messi " * 101, "text has 101 mentions; this server takes at most 100 a request with a trace"),
+        ("messi " * 101, "the request has 101 mentions; this server takes at most 100 a request with a trace"),
         ('{"text": "a", "mentions": [{"start": 0, "end": 7}]}', "mentions[0] is [0, 7)"),
         ("nobody", "No name was found"),
         ("  ", "There is no text yet"),

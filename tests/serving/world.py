@@ -16,7 +16,7 @@ import uvicorn
 from deixis.documents import Candidate, Document
 from deixis.inference import Disambiguator
 from deixis.serving.app import create_app
-from deixis.serving.requests import Limits
+from deixis.serving.limits import Limits
 from tests.worlds import make_disambiguator
 
 NAMES = {

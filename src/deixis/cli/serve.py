@@ -7,26 +7,26 @@ from pathlib import Path
 
 import typer
 
+from deixis.cli.options import with_settings
 from deixis.errors import InputError, MissingExtra
+from deixis.serving.limits import Limits
+from deixis.settings import Precision
 
 __all__ = ["serve"]
 
 
+@with_settings
 def serve(
-    model: Path | None = typer.Option(None, "--model", "-m", help="The model folder; the packaged model if not given."),
-    host: str = typer.Option("127.0.0.1", help="The address to listen on; the default is this machine alone."),
-    port: int = typer.Option(8000, min=0, max=65535, help="The port to listen on; 0 takes a free one."),
-    wikidata: Path | None = typer.Option(
-        None, help="Titles to Wikidata ids, lines title TAB id, that results are to tell."
+    model: Path | None = typer.Option(None, "--model", "-m", help="Model folder (default: the packaged model)."),
+    host: str = typer.Option("127.0.0.1", help="Address to listen on; the default is this machine alone."),
+    port: int = typer.Option(8000, min=0, max=65535, help="Port to listen on; 0 takes a free one."),
+    wikidata: Path | None = typer.Option(None, help="TSV of title and Wikidata id; adds the id to results."),
+    device: str = typer.Option("cpu", help="Where the network runs, such as cpu or cuda."),
+    precision: Precision | None = typer.Option(
+        None, help="Inference precision (default: bf16 on a GPU, else fp32); int8 needs a CPU."
     ),
-    device: str = typer.Option("cpu", help="Where the network runs, e.g. cpu or cuda."),
-    precision: str | None = typer.Option(
-        None, help="What the network computes in: fp32, bf16, int8 (CPUs only); on a GPU bf16 if not given, else fp32."
-    ),
-    queue: int = typer.Option(128, min=1, help="How many documents may wait; more are answered with 503."),
-    rows: int = typer.Option(8192, min=1, help="How many word pieces and mentions one run of the network takes."),
-    body: int = typer.Option(8 << 20, min=1, help="The largest body of a request, in bytes."),
-    mentions: int = typer.Option(1000, min=1, help="The most mentions of a request."),
+    *,
+    limits: Limits,
 ) -> None:
     """Serve a model: POST /disambiguate, /link and /nif, GET /candidates; the page is at /, the reference at /docs.
 
@@ -34,37 +34,30 @@ def serve(
 
         deixis serve --port 8000
 
-        deixis serve --model model
+        deixis serve --model model --max-mentions 200 --queue 32
+
+        curl localhost:8000/link -d '{"text": "Messi won the World Cup."}'
     """
     try:
         import uvicorn
 
         from deixis.serving.app import create_app
     except ImportError as error:
-        if (error.name or "").split(".")[0] in ("fastapi", "starlette", "uvicorn", "prometheus_client"):
-            raise MissingExtra("FastAPI, on which the server stands,", "serve") from None
+        if (error.name or "").split(".")[0] in ("starlette", "uvicorn", "prometheus_client"):
+            raise MissingExtra("Starlette or uvicorn, which the server needs,", "serve") from None
         raise
     from deixis.inference import Disambiguator
     from deixis.knowledge.entities import read_wikidata
-    from deixis.serving.requests import Limits
 
-    nlp = Disambiguator.load(model, device, precision=precision)  # type: ignore[arg-type]  # checked there
+    nlp = Disambiguator.load(model, device, arithmetic=precision)
     if wikidata is not None:
         nlp.wikidata = read_wikidata(wikidata)
-    limits = Limits(queue=queue, rows=rows, body=body, mentions=mentions)
-    config = uvicorn.Config(
-        create_app(nlp, limits),
-        host=host,
-        port=port,
-        log_level="warning",
-        server_header=False,
-        timeout_graceful_shutdown=30,
-    )
     sock = _listen(host, port)
     name = f"[{host}]" if ":" in host else host
-    typer.echo(
-        f"deixis serves {model or 'the packaged model'} at http://{name}:{sock.getsockname()[1]}/ (Ctrl-C stops)",
-        err=True,
+    address = f"http://{name}:{sock.getsockname()[1]}/"
+    typer.echo(f"deixis serves {model or 'the packaged model'} at {address} (Ctrl-C stops)", err=True)
+    config = uvicorn.Config(
+        create_app(nlp, limits), log_level="warning", server_header=False, timeout_graceful_shutdown=30
     )
     uvicorn.Server(config).run([sock])
 

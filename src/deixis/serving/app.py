@@ -3,226 +3,191 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import orjson
-from fastapi import FastAPI, Query, Request
-from fastapi.exceptions import RequestValidationError
+from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
+from starlette.middleware import Middleware
+from starlette.requests import Request
 from starlette.responses import FileResponse, Response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from deixis import __version__
-from deixis.documents import Candidate, Document, Mention, Resolutions
+from deixis.documents import Document, Mention, Resolutions
 from deixis.inference import Disambiguator
 from deixis.serving.batcher import Batcher
-from deixis.serving.http_errors import NotProvided, Refusal, TooLarge, Unusable
+from deixis.serving.http_errors import HANDLERS, HttpError
+from deixis.serving.limits import Limits
 from deixis.serving.metrics import Metrics
 from deixis.serving.nif import read_nif_call, write_nif
-from deixis.serving.requests import Limits, read_call
-from deixis.serving.schema import ERROR, TITLE_AND_NUMBER, answers, json_body, linking_body, turtle_body
+from deixis.serving.openapi import openapi
+from deixis.serving.requests import check_mentions, read_call, read_query
 from deixis.settings import Settings
 
-__all__ = ["create_app"]
+__all__ = ["PAGE", "create_app"]
 
 PAGE = Path(__file__).parent / "page"
 MEDIA = {".css": "text/css", ".js": "text/javascript", ".json": "application/json", ".svg": "image/svg+xml"}
 FILES = {path.name: path for path in PAGE.iterdir() if path.suffix in MEDIA}
-NO_STORE = "this model folder has no candidate store; give the candidates of each mention to POST /disambiguate"
 HEADERS = {
-    # The page asks this server only, runs no inline script and may be framed by nobody.
+    # The page asks this server only, runs no inline script and may not be framed.
     "content-security-policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
 }
 
 
-class Service:
-    """A model with its queue: what the endpoints share."""
+class Endpoints:
+    """A model with its queue, and what the server answers."""
 
     def __init__(self, nlp: Disambiguator, limits: Limits) -> None:
         self.nlp, self.limits, self.metrics = nlp, limits, Metrics()
-        self.batcher = Batcher(nlp.disambiguate_many, self.metrics, queue=limits.queue, rows=limits.rows)
+        self.batcher = Batcher(nlp.disambiguate_many, self.metrics, queue=limits.queue, rows=limits.batch_rows)
 
-    async def resolve(self, documents: Sequence[Document], settings: Settings) -> list[Resolutions]:
+    async def disambiguate(self, request: Request) -> Response:
+        """Decide which candidate each given mention means: a document, a list, or `{"documents": […]}`."""
+        call = read_call(await _body(request, self.limits), self.limits)
+        return _json(call.answer(await self._resolve(call.documents, call.settings)))
+
+    async def link(self, request: Request) -> Response:
+        """Find the mentions of a text and decide what each means."""
+        call = read_call(await _body(request, self.limits), self.limits, plain=True)
+        return _json(call.answer(await self._link(call.documents, call.settings)))
+
+    async def nif(self, request: Request) -> Response:
+        """Annotate NIF in Turtle, as GERBIL asks: given phrases are disambiguated, a text without any is linked."""
+        documents = read_nif_call(await _body(request, self.limits), self.limits)
+        self._check_names()
+        results = await asyncio.gather(
+            *((self._resolve if one.mentions else self._link)([one], Settings()) for one in documents)
+        )
+        media = "application/x-turtle" if "x-turtle" in request.headers.get("accept", "x-turtle") else "text/turtle"
+        return Response(write_nif(found for (found,) in results), media_type=media)
+
+    async def candidates(self, request: Request) -> Response:
+        """Return what a name may mean, with priors: by itself, or in a text whose words and names count too."""
+        query = read_query(request.query_params)
+        self._check_names()
+        found = await run_in_threadpool(self._lookup, query.surface, query.text)
+        return _json(orjson.dumps({"surface": query.surface, "candidates": found}))
+
+    async def health(self, _: Request) -> Response:
+        """Say that the server lives."""
+        return _json(b'{"status":"alive"}')
+
+    async def ready(self, _: Request) -> Response:
+        """Say whether a request would be taken now."""
+        if not self.batcher.ready:
+            raise HttpError(503, "the queue is full or the server is stopping", 1)
+        return _json(b'{"status":"ready"}')
+
+    async def figures(self, _: Request) -> Response:
+        """Return the server's figures for Prometheus."""
+        return Response(self.metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    async def _resolve(self, documents: Sequence[Document], settings: Settings) -> list[Resolutions]:
         """Answer documents with mentions, together with what else waits."""
         return await asyncio.wrap_future(self.batcher.submit(documents, settings))
 
-    async def link(self, documents: Sequence[Document], settings: Settings) -> list[Resolutions]:
+    async def _link(self, documents: Sequence[Document], settings: Settings) -> list[Resolutions]:
         """Find the mentions of plain texts and answer them."""
-        if self.nlp.detector is None:
-            raise NotProvided(NO_STORE)
+        self._check_names()
         found = [await run_in_threadpool(self.nlp.find, document) for document in documents]
-        count = sum(len(document.mentions) for document in found)
-        limit = self.limits.traced if settings.trace else self.limits.mentions
-        if count > limit:
-            traced = " with a trace" if settings.trace else ""
-            raise Unusable(f"text has {count:,} mentions; this server takes at most {limit:,} a request{traced}")
-        return await self.resolve(found, self.nlp.for_texts(settings))
+        check_mentions(found, self.limits, settings)
+        return await self._resolve(found, self.nlp.for_texts(settings))
 
-    def lookup(self, surface: str) -> Sequence[Candidate]:
-        """Return the candidates of a surface: those of a text that has nothing else."""
-        if self.nlp.candidates is None:
-            raise NotProvided(NO_STORE)
-        return self.nlp.candidates.candidates(Document(surface, (Mention(0, len(surface)),)))[0]
+    def _check_names(self) -> None:
+        if self.nlp.detector is None or self.nlp.candidates is None:
+            raise HttpError(
+                501,
+                "this model folder has no candidate store; give the candidates of each mention to POST /disambiguate",
+            )
+
+    def _lookup(self, surface: str, text: str | None) -> list[list[str | float | None]]:
+        """Return the candidates that linking considers for a name, in a text if one is given."""
+        document = Document(surface if text is None else text)
+        start = document.text.index(surface)
+        mention = Mention(start, start + len(surface))
+        others = () if text is None else self.nlp.find(document).mentions
+        asked = Document(document.text, (mention, *others))
+        assert self.nlp.candidates is not None
+        return [list(candidate) for candidate in self.nlp.candidates.candidates(asked)[0]]
 
 
-def create_app(nlp: Disambiguator, limits: Limits | None = None) -> FastAPI:
+def create_app(nlp: Disambiguator, limits: Limits | None = None) -> Starlette:
     """Return the server's application over a model."""
-    service = Service(nlp, limits or Limits())
+    limits = limits or Limits()
+    serve = Endpoints(nlp, limits)
+    endpoints = {
+        "/disambiguate": ("POST", serve.disambiguate),
+        "/link": ("POST", serve.link),
+        "/nif": ("POST", serve.nif),
+        "/candidates": ("GET", serve.candidates),
+        "/health": ("GET", serve.health),
+        "/ready": ("GET", serve.ready),
+        "/metrics": ("GET", serve.figures),
+    }
+    described = openapi(
+        limits, {path: (method, inspect.getdoc(one) or "") for path, (method, one) in endpoints.items()}
+    )
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
-        await run_in_threadpool(service.batcher.close)
+        await run_in_threadpool(serve.batcher.close)
 
-    app = FastAPI(
-        title="deixis",
-        version=__version__,
-        summary="Which Wikipedia entity does each name in a text mean?",
-        docs_url=None,  # FastAPI's own pages load scripts from elsewhere; /docs here does not
-        redoc_url=None,
+    async def description(_: Request) -> Response:
+        return _json(orjson.dumps(described))
+
+    known = {*endpoints, "/", "/docs", "/openapi.json"}
+    return Starlette(
+        routes=[
+            *(Route(path, endpoint, methods=[method]) for path, (method, endpoint) in endpoints.items()),
+            Route("/openapi.json", description),
+            Route("/", _page),
+            Route("/docs", _page),
+            Route("/page/{name}", _page),
+        ],
+        exception_handlers=HANDLERS,
+        middleware=[Middleware(_Count, metrics=serve.metrics, known=known)],
         lifespan=lifespan,
     )
-    _add_linking(app, service)
-    _add_watching(app, service)
-    _add_page(app)
-    _add_refusals(app)
-    app.add_middleware(_Count, metrics=service.metrics, app_of_routes=app)
-    return app
 
 
-def _add_linking(app: FastAPI, service: Service) -> None:
-    limits = service.limits
-    statuses = answers(limits, 413, 422, 501, 503)
-    turtle: dict[int | str, dict[str, Any]] = statuses | {
-        200: {
-            "description": "The contexts with links",
-            "content": {"application/x-turtle": {"schema": {"type": "string"}}},
-        }
-    }
-
-    @app.post("/disambiguate", responses=answers(limits, 413, 422, 503), openapi_extra=json_body(limits))
-    async def disambiguate(request: Request) -> Response:
-        """Decide which candidate each given mention means: a document, a list, or `{"documents": […]}`."""
-        call = read_call(await _body(request, limits.body), limits)
-        return _json(call.answer(await service.resolve(call.documents, call.settings)))
-
-    @app.post("/link", responses=statuses, openapi_extra=linking_body(limits))
-    async def link(request: Request) -> Response:
-        """Find the mentions of a text and decide what each means."""
-        call = read_call(await _body(request, limits.body), limits, plain=True)
-        return _json(call.answer(await service.link(call.documents, call.settings)))
-
-    @app.post("/nif", responses=turtle, openapi_extra=turtle_body())
-    async def nif(request: Request) -> Response:
-        """Annotate NIF in Turtle, as GERBIL asks: phrases given are disambiguated, else the text is linked."""
-        documents = read_nif_call(await _body(request, limits.body), limits)
-        if service.nlp.candidates is None:
-            raise NotProvided("this model folder has no candidate store, and NIF gives no candidates")
-        asked = (
-            (service.resolve if document.mentions else service.link)([document], Settings()) for document in documents
-        )
-        results = [found for (found,) in await asyncio.gather(*asked)]
-        media = "application/x-turtle" if "x-turtle" in request.headers.get("accept", "x-turtle") else "text/turtle"
-        return Response(write_nif(results), media_type=media)
-
-    @app.get("/candidates", responses=_candidates_answers(statuses))
-    async def candidates(surface: str = Query(min_length=1, max_length=1000)) -> Response:
-        """Return what a surface may mean, with priors."""
-        found = await run_in_threadpool(service.lookup, surface)
-        return _json(orjson.dumps({"surface": surface, "candidates": [list(candidate) for candidate in found]}))
+async def _page(request: Request) -> FileResponse:
+    """Return a file of the page."""
+    fixed = {"/": "index.html", "/docs": "docs.html"}.get(request.url.path)
+    if fixed is not None:
+        return FileResponse(PAGE / fixed, headers=HEADERS)
+    path = FILES.get(request.path_params["name"])
+    if path is None:
+        raise HTTPException(404)
+    return FileResponse(path, media_type=MEDIA[path.suffix], headers=HEADERS)
 
 
-def _candidates_answers(statuses: dict[int | str, dict[str, Any]]) -> dict[int | str, dict[str, Any]]:
-    listed = {"type": "array", "items": TITLE_AND_NUMBER}
-    schema = {"type": "object", "properties": {"surface": {"type": "string"}, "candidates": listed}}
-    found = {"description": "Candidates, most probable first", "content": {"application/json": {"schema": schema}}}
-    return {200: found, 422: statuses[422], 501: statuses[501]}
-
-
-def _add_watching(app: FastAPI, service: Service) -> None:
-    @app.get("/health")
-    async def health() -> dict[str, str]:
-        """Say that the server lives."""
-        return {"status": "alive"}
-
-    @app.get("/ready", responses={503: {"content": {"application/json": {"schema": ERROR}}}})
-    async def ready() -> Response:
-        """Say whether a request would be taken now."""
-        if service.batcher.ready:
-            return _json(b'{"status":"ready"}')
-        return _error(503, "the queue is full or the server is going down", 1)
-
-    @app.get("/metrics", response_class=Response)
-    async def metrics() -> Response:
-        """Return the server's figures for Prometheus."""
-        return Response(service.metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
-
-
-def _add_page(app: FastAPI) -> None:
-    @app.get("/", include_in_schema=False)
-    async def page() -> FileResponse:
-        return FileResponse(PAGE / "index.html", headers=HEADERS)
-
-    @app.get("/docs", include_in_schema=False)
-    async def docs() -> FileResponse:
-        return FileResponse(PAGE / "docs.html", headers=HEADERS)
-
-    @app.get("/page/{name}", include_in_schema=False)
-    async def file(name: str) -> FileResponse:
-        if name not in FILES:
-            raise HTTPException(404)
-        return FileResponse(FILES[name], media_type=MEDIA[FILES[name].suffix], headers=HEADERS)
-
-
-def _add_refusals(app: FastAPI) -> None:
-    """Turn everything that can go wrong into a JSON error of one sentence."""
-
-    @app.exception_handler(Refusal)
-    async def refusal(_: Request, error: Refusal) -> Response:
-        return _error(error.status, str(error), error.retry_after)
-
-    @app.exception_handler(RequestValidationError)
-    async def validation(_: Request, error: RequestValidationError) -> Response:
-        first = error.errors()[0]
-        return _error(422, f"{'.'.join(map(str, first['loc'][1:]))} is wrong: {first['msg'].lower()}")
-
-    @app.exception_handler(HTTPException)
-    async def http(_: Request, error: HTTPException) -> Response:
-        answer = _error(error.status_code, f"{error.detail.lower()}; GET /docs lists the endpoints")
-        answer.headers.update(error.headers or {})
-        return answer
-
-    @app.exception_handler(ClientDisconnect)
-    async def gone(_: Request, __: ClientDisconnect) -> Response:
-        return _error(400, "the body ended early")
-
-    @app.exception_handler(Exception)
-    async def fault(_: Request, __: Exception) -> Response:
-        return _error(500, "something went wrong in the server; its log has the details")
-
-
-async def _body(request: Request, limit: int) -> bytes:
-    """Read a body up to the limit; of a larger one some more is read, or the client would never see the refusal."""
+async def _body(request: Request, limits: Limits) -> bytes:
+    """Read a body up to the limits; of a larger one some more is read, or the client would never see the refusal."""
+    if (encoding := request.headers.get("content-encoding", "identity")) != "identity":
+        raise HttpError(415, f"content-encoding is {encoding[:60]!r}; send the body uncompressed")
+    if request.headers.get("content-type", "").startswith("multipart/"):
+        raise HttpError(415, "the body is a multipart form; send the document itself as the body")
     length = request.headers.get("content-length", "")
+    limit, size, parts = limits.max_body, 0, []
     hopeless = length.isdecimal() and int(length) > 8 * limit
-    parts: list[bytes] = []
-    size = 0
-    if not hopeless:
+    async with asyncio.timeout(limits.max_seconds):
         async for part in request.stream():
             size += len(part)
-            if size > 8 * limit:
+            if hopeless or size > 8 * limit:
                 break
             if size <= limit:
                 parts.append(part)
     if hopeless or size > limit:
-        raise TooLarge(f"the body is over {limit:,} bytes, which is the most this server takes; send less at a time")
+        raise HttpError(413, f"the body is over {limit:,} bytes, the most this server takes; send less at a time")
     return b"".join(parts)
 
 
@@ -230,17 +195,11 @@ def _json(body: bytes) -> Response:
     return Response(body, media_type="application/json")
 
 
-def _error(status: int, message: str, retry_after: int | None = None) -> Response:
-    headers = {} if retry_after is None else {"retry-after": str(retry_after)}
-    return Response(orjson.dumps({"error": message}), status, headers, "application/json")
-
-
 class _Count:
-    """Count answers by endpoint and status; paths that are no endpoint count as one, else anyone could fill memory."""
+    """Count answers by endpoint and status; unknown paths count as one, or anyone could fill the memory."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, app_of_routes: FastAPI) -> None:
-        self._app, self._metrics = app, metrics
-        self._known = {getattr(route, "path", "") for route in app_of_routes.routes}
+    def __init__(self, app: ASGIApp, metrics: Metrics, known: set[str]) -> None:
+        self._app, self._metrics, self._known = app, metrics, known
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -20,7 +20,7 @@ from itertools import islice
 
 from deixis.documents import Document, Resolutions
 from deixis.network.encoding import MAX_PIECES
-from deixis.serving.http_errors import Overloaded
+from deixis.serving.http_errors import HttpError
 from deixis.serving.metrics import Metrics
 from deixis.settings import Settings
 
@@ -68,11 +68,11 @@ class Batcher:
         job = _Job(tuple(documents), settings, sum(_rows(d, settings) for d in documents), time.perf_counter())
         with self._changed:
             if self._closed:
-                raise Overloaded("the server is going down", 5)
+                raise HttpError(503, "the server is stopping", 5)
             # An empty queue takes a request of any size, else one larger than the queue could never be answered.
             if self._waiting and self._waiting + len(documents) > self._queue:
                 seconds = max(1, min(60, math.ceil(self._waiting * self._pace)))
-                raise Overloaded(f"the queue is full ({self._waiting} documents wait)", seconds)
+                raise HttpError(503, f"the queue is full ({self._waiting} documents wait)", seconds)
             self._jobs.append(job)
             self._count(len(job.documents))
             self._changed.notify()

@@ -13,8 +13,8 @@ from pathlib import Path
 from deixis.datasets.nif import NIF_PREFIXES, parse_nif, to_turtle
 from deixis.documents import Document, Resolutions
 from deixis.errors import InputError
-from deixis.serving.http_errors import Unusable
-from deixis.serving.requests import Limits
+from deixis.serving.http_errors import HttpError
+from deixis.serving.limits import Limits
 
 __all__ = ["read_nif_call", "write_nif"]
 
@@ -24,16 +24,16 @@ def read_nif_call(body: bytes, limits: Limits) -> list[Document]:
     try:
         documents, _ = parse_nif(body, Path("body"), asked=True)
     except InputError as error:
-        raise Unusable(str(error)) from None
+        raise HttpError(422, str(error)) from None
     count = sum(len(document.mentions) for document in documents)
     longest = max(len(document.text) for document in documents)
     for what, size, limit in (
-        ("nif:Context", len(documents), limits.documents),
-        ("nif:Phrase", count, limits.mentions),
-        ("nif:isString", longest, limits.text),
+        ("nif:Context", len(documents), limits.max_documents),
+        ("nif:Phrase", count, limits.max_mentions),
+        ("nif:isString", longest, limits.max_text),
     ):
         if size > limit:
-            raise Unusable(f"{what} is over the limit: {size:,}; this server takes at most {limit:,}")
+            raise HttpError(422, f"{what} is over the limit: {size:,}; this server takes at most {limit:,}")
     return documents
 
 

@@ -1,43 +1,148 @@
-"""A request's body to documents and settings, checked against the limits before anything is built.
+"""What a request may hold, as pydantic models, and how a body becomes documents and settings.
 
 A body is a document, a list of documents, or `{"documents": […]}`; settings stand beside `text` or `documents`:
 
     {"text": "Messi won.", "mentions": [{"start": 0, "end": 5}], "order": "natural", "trace": true}
 
-The answer has the shape of the question.
+The answer has the shape of the question. The OpenAPI document is made from these models (openapi.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import codecs
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from difflib import get_close_matches
+from typing import Annotated, Any, Literal
 
 import orjson
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    create_model,
+)
+from pydantic_core import PydanticCustomError
 
-from deixis.documents import Document, Resolutions
+from deixis.documents import Candidate, Document, Mention, Resolutions
 from deixis.errors import InputError
-from deixis.serving.http_errors import Unusable
-from deixis.settings import Settings
+from deixis.serving.http_errors import HttpError
+from deixis.serving.limits import Limits
+from deixis.settings import Settings, expected
 
-__all__ = ["Call", "Limits", "read_call"]
+__all__ = [
+    "DISAMBIGUATE",
+    "LINK",
+    "Call",
+    "CandidatesQuery",
+    "GivenMention",
+    "GivenText",
+    "check_mentions",
+    "read_call",
+    "read_query",
+    "shapes",
+]
 
 Shape = Literal["document", "documents", "list"]
-SETTINGS = tuple(Settings.model_fields)
+SETTINGS = frozenset(Settings.model_fields)
+FIELDS = ("text", "mentions", "documents", *Settings.model_fields)
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How much one request may ask, and how much may wait."""
+def _at_most(limit: str, unit: str) -> BeforeValidator:
+    """Refuse what is longer than a limit of the server, before anything is built of it."""
 
-    body: int = 8 << 20  # bytes of a request
-    documents: int = 64  # of a request
-    text: int = 100_000  # characters of a document
-    mentions: int = 1000  # of a request
-    candidates: int = 100  # of a mention: every mention of a batch is padded to the longest list
-    traced: int = 100  # mentions of a request with a trace, which grows with their square
-    queue: int = 128  # documents that wait for the network
-    rows: int = 8192  # word pieces and mentions that are collected for one run of the network
+    def check(value: Any, info: ValidationInfo) -> Any:
+        most = getattr(info.context, limit, None)
+        if most is not None and isinstance(value, list | str) and len(value) > most:
+            size = f"{len(value):,} {'characters' if isinstance(value, str) else 'items'}"
+            raise PydanticCustomError("limit", f"has {size}; this server takes at most {most:,} {unit}")
+        return value
+
+    return BeforeValidator(check)
+
+
+class GivenText(BaseModel):
+    """A document without mentions; unknown fields come back with the answer."""
+
+    model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
+
+    id: str | None = None
+    text: Annotated[str, _at_most("max_text", "a document")]
+
+    def document(self) -> Document:
+        """Return the document."""
+        return Document(self.text, (), self.id, self.model_extra or {})
+
+
+class GivenMention(BaseModel):
+    """A span of the text that names something."""
+
+    model_config = GivenText.model_config
+
+    start: Annotated[int, Field(ge=0, description="The first character of the mention, counted from 0.")]
+    end: Annotated[int, Field(ge=1, description="The character after its last.")]
+    entity: Annotated[str | None, Field(description="The right answer, where known; it is not read.")] = None
+    candidates: Annotated[
+        list[str | Candidate] | None,
+        _at_most("max_candidates", "a mention"),
+        Field(description="Titles or [title, prior]. If absent, the model's own names are asked; [] means none."),
+    ] = None
+
+    def mention(self) -> Mention:
+        """Return the mention."""
+        given = self.candidates
+        listed = None if given is None else tuple(Candidate(one) if isinstance(one, str) else one for one in given)
+        return Mention(self.start, self.end, self.entity, listed, self.model_extra or {})
+
+
+class GivenDocument(GivenText):
+    """A text with its mentions; unknown fields come back with the answer."""
+
+    mentions: Annotated[list[GivenMention], _at_most("max_mentions", "a request")] = []
+
+    def document(self) -> Document:
+        """Return the document."""
+        return Document(self.text, tuple(one.mention() for one in self.mentions), self.id, self.model_extra or {})
+
+
+class CandidatesQuery(BaseModel):
+    """What `/candidates` is asked."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    surface: Annotated[str, Field(min_length=1, max_length=1000, description="The name as a text has it.")]
+    text: Annotated[
+        str | None,
+        Field(max_length=10_000, description="A text that has the name: its other words and names count too."),
+    ] = None
+
+
+def _shape(value: Any) -> Shape | None:
+    if isinstance(value, dict):
+        return "documents" if "documents" in value else "document"
+    return "list" if isinstance(value, list) else None
+
+
+def shapes(document: type[BaseModel], name: str, *, settings: bool = True) -> TypeAdapter[Any]:
+    """Return what reads a document, a list of documents, or an object with documents, with settings beside them."""
+    fields = Settings.model_fields if settings else {}
+    beside: Any = {field: (info.annotation, info) for field, info in fields.items()}
+    listed: Any = Annotated[list[document], _at_most("max_documents", "a request")]  # type: ignore[valid-type]
+    one = create_model(name, __base__=document, __doc__=document.__doc__, **beside)
+    config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+    many = create_model(f"{name}s", __config__=config, __doc__="Several documents.", documents=(listed, ...), **beside)
+    kinds: Any = Annotated[one, Tag("document")] | Annotated[many, Tag("documents")] | Annotated[listed, Tag("list")]
+    return TypeAdapter(Annotated[kinds, Discriminator(_shape)])
+
+
+LINK = shapes(GivenText, "TextToLink")
+DISAMBIGUATE = shapes(GivenDocument, "DocumentToDisambiguate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,75 +156,106 @@ class Call:
     def answer(self, results: Sequence[Resolutions]) -> bytes:
         """Return the body of the answer, in the shape of the question."""
         records = [result.document.to_record(result) for result in results]
-        if self.shape == "document":
-            return orjson.dumps(records[0])
-        return orjson.dumps({"documents": records} if self.shape == "documents" else records)
+        shaped = {"document": lambda: records[0], "documents": lambda: {"documents": records}, "list": lambda: records}
+        try:
+            return orjson.dumps(shaped[self.shape]())
+        except TypeError as error:  # of unknown fields, which are passed through
+            raise HttpError(422, f"the body cannot be written back: {error}".lower()) from None
 
 
 def read_call(body: bytes, limits: Limits, *, plain: bool = False) -> Call:
     """Read a body; `plain` texts have no mentions yet. Errors name the field."""
     record = _json(body)
-    if isinstance(record, list):
-        shape: Shape = "list"
-        settings, listed = Settings(), record
-    elif isinstance(record, dict):
-        settings = _settings({name: record.pop(name) for name in SETTINGS if name in record})
-        shape = "documents" if "documents" in record else "document"
-        listed = record["documents"] if shape == "documents" else [record]
-    else:
-        raise Unusable("the body is no JSON object; expected a document, a list, or an object with documents")
-    if not isinstance(listed, list):
-        raise Unusable("documents is no list; expected a list of documents")
-    _check_size(listed, limits, settings)
-    where = [""] if shape == "document" else [f"documents[{place}]: " for place in range(len(listed))]
-    documents = [_document(item, limits, plain, at) for item, at in zip(listed, where, strict=True)]
+    try:
+        asked = (LINK if plain else DISAMBIGUATE).validate_python(record, context=limits)
+    except ValidationError as error:
+        raise HttpError(422, _sentence(error)) from None
+    shape = _shape(record)
+    assert shape is not None
+    given = {"document": lambda: [asked], "documents": lambda: asked.documents, "list": lambda: asked}[shape]()
+    settings = Settings()
+    if shape != "list":
+        settings = Settings(**{name: getattr(asked, name) for name in SETTINGS & asked.model_fields_set})
+    documents = []
+    for at, item in enumerate(given):
+        where = "" if shape == "document" else f"documents[{at}]."
+        for name in item.model_extra if shape == "document" else ():
+            # A misspelt setting would be taken for a field of the document, and passed through.
+            if (close := get_close_matches(name, FIELDS, 1, 0.85)) and name not in FIELDS:
+                raise HttpError(422, f"there is no field {name!r}; did you mean {close[0]!r}?")
+        if plain and item.model_extra.get("mentions"):
+            raise HttpError(422, f"{where}mentions is given, but /link finds them; POST /disambiguate takes mentions")
+        try:
+            documents.append(item.document())
+        except InputError as error:
+            raise HttpError(422, f"{where}{error}") from None
+    check_mentions(documents, limits, settings)
     return Call(tuple(documents), settings, shape)
 
 
-def _json(body: bytes) -> Any:
+def check_mentions(documents: Iterable[Document], limits: Limits, settings: Settings) -> None:
+    """Refuse a request of too many mentions: those given, or those found."""
+    count = sum(len(document.mentions) for document in documents)
+    most, traced = (limits.max_traced, " with a trace") if settings.trace else (limits.max_mentions, "")
+    if count > most:
+        what = f"the request has {count:,} mentions; this server takes at most {most:,} a request{traced}"
+        raise HttpError(422, what)
+
+
+def read_query(given: Mapping[str, str]) -> CandidatesQuery:
+    """Read the parameters of `/candidates`."""
     try:
-        return orjson.loads(body)
+        query = CandidatesQuery.model_validate(dict(given))
+    except ValidationError as error:
+        raise HttpError(422, _sentence(error)) from None
+    if query.text is not None and query.surface not in query.text:
+        raise HttpError(422, "surface does not occur in text; expected a text that has it")
+    return query
+
+
+def _json(body: bytes) -> Any:
+    if not body.strip():
+        raise HttpError(422, 'the body is empty; expected JSON such as {"text": "Messi won."}')
+    try:
+        return orjson.loads(body.removeprefix(codecs.BOM_UTF8))
     except orjson.JSONDecodeError as error:
         try:
             body.decode()
         except UnicodeDecodeError as wrong:
-            raise Unusable(f"the body is not UTF-8: byte {wrong.start} is {body[wrong.start]:#04x}") from None
-        raise Unusable(f"the body is not JSON: {error}") from None
+            what = f"the body is not UTF-8: byte {wrong.start} is {body[wrong.start]:#04x}"
+            raise HttpError(422, what) from None
+        raise HttpError(422, f"the body is not JSON: {error}") from None
 
 
-def _settings(given: dict[str, Any]) -> Settings:
-    try:
-        return Settings(**given)
-    except InputError as error:
-        raise Unusable(str(error)) from None
+_EXPECTED = {
+    "string_type": "a text",
+    "list_type": "a list",
+    "model_type": "an object",
+    "int_type": "a whole number",
+    "greater_than_equal": "a whole number of at least {ge}",
+    "string_too_short": "at least {min_length} character",
+    "string_too_long": "at most {max_length} characters",
+    "union_tag_not_found": "a document, a list of documents, or an object with documents",
+}
 
 
-def _check_size(listed: list[Any], limits: Limits, settings: Settings) -> None:
-    if len(listed) > limits.documents:
-        raise Unusable(f"documents has {len(listed):,} items; this server takes at most {limits.documents:,} a request")
-    given = [item["mentions"] for item in listed if isinstance(item, dict) and isinstance(item.get("mentions"), list)]
-    count = sum(map(len, given))
-    if count > limits.mentions:
-        raise Unusable(f"mentions has {count:,} items; this server takes at most {limits.mentions:,} a request")
-    if settings.trace and count > limits.traced:
-        raise Unusable(f"trace is true with {count:,} mentions; this server traces at most {limits.traced:,} a request")
-
-
-def _document(item: Any, limits: Limits, plain: bool, where: str) -> Document:
-    try:
-        document = Document.from_record(item)
-    except InputError as error:
-        raise Unusable(f"{where}{error}") from None
-    if len(document.text) > limits.text:
-        raise Unusable(
-            f"{where}text has {len(document.text):,} characters; this server takes at most {limits.text:,} a document"
-        )
-    if plain and document.mentions:
-        raise Unusable(f"{where}mentions is given, but /link finds them; POST /disambiguate takes mentions")
-    for place, mention in enumerate(document.mentions):
-        if mention.candidates is not None and len(mention.candidates) > limits.candidates:
-            raise Unusable(
-                f"{where}mentions[{place}].candidates has {len(mention.candidates):,} items; "
-                f"this server takes at most {limits.candidates:,} a mention"
-            )
-    return document
+def _sentence(error: ValidationError) -> str:
+    """Say what is wrong with the first wrong field, where it is, and what was expected."""
+    problem = error.errors(include_url=False)[0]
+    kind, path = problem["type"], [*problem["loc"]]
+    if path and path[0] in ("document", "documents", "list"):  # the tag of the shape
+        path = ["documents", *path[1:]] if path[0] == "list" else path[1:]
+    wanted = _EXPECTED.get(kind, problem["msg"].lower()).format(**problem.get("ctx", {}))
+    if path and path[0] in SETTINGS:
+        path, wanted = path[:1], expected(Settings, str(path[0]))
+    elif "candidates" in path[:-1]:  # of its alternatives, a title and a pair, none fits: say both
+        path, wanted = path[: path.index("candidates") + 2], "a title or [title, prior]"
+    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".") or "the body"
+    if kind == "missing":
+        return f"{where} is missing"
+    if kind == "extra_forbidden":
+        return f"there is no field {where!r} here"
+    if kind == "limit":
+        return f"{where} {problem['msg']}"
+    shown = orjson.dumps(problem["input"]).decode()
+    return f"{where} is {shown if len(shown) <= 60 else shown[:57] + '...'}; expected {wanted}"

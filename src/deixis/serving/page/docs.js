@@ -19,12 +19,18 @@ function example(operation) {
   return element("div", {}, element("p", { className: "quiet" }, `Body, ${media}`), element("pre", { tabIndex: 0 }, text));
 }
 
-function settings(operation) {
-  const shapes = operation.requestBody?.content?.["application/json"]?.schema?.anyOf;
+/** The values that a field takes, in words. */
+function values(schema) {
+  if (schema.enum) return schema.enum.join(", ");
+  if ("const" in schema) return String(schema.const);
+  return schema.anyOf ? schema.anyOf.map(values).join(" or ") : (schema.type ?? "");
+}
+
+function settings(operation, schemas) {
+  const shapes = operation.requestBody?.content?.["application/json"]?.schema?.oneOf;
   if (!shapes) return null;
-  const rows = Object.entries(shapes[0].properties).flatMap(([name, schema]) => {
-    const values = schema.enum ? schema.enum.filter((value) => value !== null).join(", ") : [schema.type ?? ""].flat().join(" or ");
-    const text = [schema.description, values, "default" in schema ? `default ${schema.default}` : ""].filter(Boolean).join("; ");
+  const rows = Object.entries(schemas[shapes[0].$ref.split("/").at(-1)].properties).flatMap(([name, schema]) => {
+    const text = [schema.description, values(schema), "default" in schema ? `default ${schema.default}` : ""].filter(Boolean).join("; ");
     return [element("dt", {}, name), element("dd", {}, text)];
   });
   return element("dl", {}, ...rows);
@@ -41,6 +47,6 @@ for (const [path, methods] of Object.entries(described.paths)) {
     const parameters = (operation.parameters ?? []).map((parameter) => parameter.name).join("=…&");
     document.getElementById("endpoints").append(element("section", { className: "endpoint" },
       element("h3", {}, `${method.toUpperCase()} ${path}${parameters ? `?${parameters}=…` : ""}`),
-      element("p", {}, ...prose(operation.description ?? "")), example(operation), settings(operation), answers(operation)));
+      element("p", {}, ...prose(operation.description ?? "")), example(operation), settings(operation, described.components.schemas), answers(operation)));
   }
 }
