@@ -49,7 +49,7 @@ def serve(
     from deixis.inference import Disambiguator
     from deixis.knowledge.entities import read_wikidata
 
-    nlp = Disambiguator.load(model, device, arithmetic=precision)
+    nlp = Disambiguator.load(model, device, precision=precision)
     if wikidata is not None:
         nlp.wikidata = read_wikidata(wikidata)
     sock = _listen(host, port)

@@ -135,7 +135,7 @@ def openapi(limits: Limits, endpoints: dict[str, tuple[str, str]]) -> dict[str, 
         path: {method.lower(): operation(described, known[path][0], *known[path][1], **known[path][2])}
         for path, (method, described) in endpoints.items()
     }
-    asked = "; ".join(f"{limits.model_fields[name].description} {value:,}" for name, value in limits)
+    asked = "; ".join(f"{Limits.model_fields[name].description} {value:,}" for name, value in limits)
     return {
         "openapi": "3.1.0",
         "info": {"title": "deixis", "version": __version__, "description": asked},
