@@ -72,7 +72,8 @@ class Answer(GivenText):
     trace: Annotated[list[Step] | None, Field(description="The steps, if trace is true.")] = None
 
 
-EXAMPLE = {
+ANSWER = shapes(Answer, "ResolvedDocument", settings=False)
+EXAMPLE: dict[str, Any] = {
     "text": "Messi won the World Cup.",
     "mentions": [
         {"start": 0, "end": 5, "candidates": [["Lionel Messi", 0.9], ["Messi (film)", 0.1]]},
@@ -86,67 +87,47 @@ TURTLE = (
     "<http://example.org/1#char=0,5> a nif:Phrase ; nif:referenceContext <http://example.org/1#char=0,9> ;\n"
     '  nif:beginIndex "0" ; nif:endIndex "5" ; nif:anchorOf "Messi" .\n'
 )
-BODY_ERRORS = (400, 408, 413, 415, 422, 503)
-JSON, TEXT = "application/json", "text/plain"
-ADAPTERS: dict[str, TypeAdapter[Any]] = {
-    "disambiguate": DISAMBIGUATE,
-    "link": LINK,
-    "answer": shapes(Answer, "ResolvedDocument", settings=False),
-    "candidates": TypeAdapter(CandidatesAnswer),
-    "state": TypeAdapter(State),
-    "error": TypeAdapter(Error),
+BODY = (400, 408, 413, 415, 422, 503)
+# The body with an example, the answer and the errors of each endpoint: a type for JSON, None for text.
+CALLS: dict[str, tuple[tuple[Any, Any] | None, Any, tuple[int, ...]]] = {
+    "/disambiguate": ((DISAMBIGUATE, EXAMPLE), ANSWER, BODY),
+    "/link": ((LINK, {"text": EXAMPLE["text"]}), ANSWER, (*BODY, 501)),
+    "/nif": ((None, TURTLE), None, (*BODY, 501)),
+    "/candidates": (None, TypeAdapter(CandidatesAnswer), (422, 501)),
+    "/health": (None, TypeAdapter(State), ()),
+    "/ready": (None, TypeAdapter(State), (503,)),
+    "/metrics": (None, None, ()),
 }
 
 
 def openapi(limits: Limits, endpoints: dict[str, tuple[str, str]]) -> dict[str, Any]:
     """Return the OpenAPI document; `endpoints` maps a path to its method and description."""
-    schemas, definitions = TypeAdapter.json_schemas(
-        [(name, "validation", adapter) for name, adapter in ADAPTERS.items()],
-        ref_template="#/components/schemas/{model}",
+    error, query = TypeAdapter(Error), CandidatesQuery.model_json_schema()
+    bodies = [body[0] for body, _, _ in CALLS.values() if body]
+    adapters = {id(one): one for one in (error, *bodies, *(answer for _, answer, _ in CALLS.values())) if one}
+    schemas, shared = TypeAdapter.json_schemas(
+        [(name, "validation", one) for name, one in adapters.items()], ref_template="#/components/schemas/{model}"
     )
 
-    def content(name: str, media: str = JSON, **more: Any) -> dict[str, Any]:
-        schema = schemas.get((name, "validation"), {"type": "string"})
-        return {"content": {media: {"schema": schema} | more}}
+    def content(adapter: Any, text: str, **more: Any) -> dict[str, Any]:
+        schema = schemas[id(adapter), "validation"] if adapter else {"type": "string"}
+        return {"content": {"application/json" if adapter else text: {"schema": schema} | more}}
 
-    def operation(description: str, answer: dict[str, Any], *errors: int, **more: Any) -> dict[str, Any]:
-        refused = {str(status): {"description": STATUSES[status]} | content("error") for status in errors}
-        if 503 in errors:
-            refused["503"]["headers"] = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}}}
-        return {"description": description, "responses": {"200": {"description": "Done."} | answer} | refused} | more
-
-    def body(name: str, example: Any, media: str = JSON) -> dict[str, Any]:
-        return {"required": True} | content(name, media, example=example)
-
-    known = {
-        "/disambiguate": (content("answer"), BODY_ERRORS, {"requestBody": body("disambiguate", EXAMPLE)}),
-        "/link": (content("answer"), (*BODY_ERRORS, 501), {"requestBody": body("link", {"text": EXAMPLE["text"]})}),
-        "/nif": (
-            content("", "application/x-turtle"),
-            (*BODY_ERRORS, 501),
-            {"requestBody": body("", TURTLE, "application/x-turtle")},
-        ),
-        "/candidates": (content("candidates"), (422, 501), {"parameters": _parameters(CandidatesQuery)}),
-        "/health": (content("state"), (), {}),
-        "/ready": (content("state"), (503,), {}),
-        "/metrics": (content("", TEXT), (), {}),
-    }
-    paths = {
-        path: {method.lower(): operation(described, known[path][0], *known[path][1], **known[path][2])}
-        for path, (method, described) in endpoints.items()
-    }
-    asked = "; ".join(f"{Limits.model_fields[name].description} {value:,}" for name, value in limits)
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "deixis", "version": __version__, "description": asked},
-        "paths": paths,
-        "components": {"schemas": definitions["$defs"]},
-    }
-
-
-def _parameters(query: type[BaseModel]) -> list[dict[str, Any]]:
-    schema = query.model_json_schema()
-    return [
-        {"name": name, "in": "query", "required": name in schema.get("required", ()), "schema": field}
-        for name, field in schema["properties"].items()
-    ]
+    paths: dict[str, Any] = {}
+    for path, (method, description) in endpoints.items():
+        body, answer, errors = CALLS[path]
+        text = "application/x-turtle" if path == "/nif" else "text/plain"
+        responses = {str(status): {"description": STATUSES[status]} | content(error, text) for status in errors}
+        operation: dict[str, Any] = {"description": description, "responses": responses}
+        responses["200"] = {"description": "The answer."} | content(answer, text)
+        if body:
+            operation["requestBody"] = {"required": True} | content(body[0], text, example=body[1])
+        if path == "/candidates":
+            operation["parameters"] = [
+                {"name": name, "in": "query", "required": name in query["required"], "schema": schema}
+                for name, schema in query["properties"].items()
+            ]
+        paths[path] = {method.lower(): operation}
+    told = "\n".join(f"- {Limits.model_fields[name].description} {value:,}" for name, value in limits)
+    info = {"title": "deixis", "version": __version__, "description": told}
+    return {"openapi": "3.1.0", "info": info, "paths": paths, "components": {"schemas": shared["$defs"]}}

@@ -155,10 +155,10 @@ class Call:
 
     def answer(self, results: Sequence[Resolutions]) -> bytes:
         """Return the body of the answer, in the shape of the question."""
-        records = [result.document.to_record(result) for result in results]
-        shaped = {"document": lambda: records[0], "documents": lambda: {"documents": records}, "list": lambda: records}
+        records: Any = [result.document.to_record(result) for result in results]
+        shaped = {"documents": records} if self.shape == "documents" else records
         try:
-            return orjson.dumps(shaped[self.shape]())
+            return orjson.dumps(records[0] if self.shape == "document" else shaped)
         except TypeError as error:  # of unknown fields, which are passed through
             raise HttpError(422, f"the body cannot be written back: {error}".lower()) from None
 
@@ -172,7 +172,7 @@ def read_call(body: bytes, limits: Limits, *, plain: bool = False) -> Call:
         raise HttpError(422, _sentence(error)) from None
     shape = _shape(record)
     assert shape is not None
-    given = {"document": lambda: [asked], "documents": lambda: asked.documents, "list": lambda: asked}[shape]()
+    given = [asked] if shape == "document" else getattr(asked, "documents", asked)
     settings = Settings()
     if shape != "list":
         settings = Settings(**{name: getattr(asked, name) for name in SETTINGS & asked.model_fields_set})
