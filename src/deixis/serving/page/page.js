@@ -46,7 +46,7 @@ async function resolve() {
   } catch (error) {
     if (asking.signal.aborted) return;
     asking.abort(); // the other two orders are of no use
-    complain(error instanceof TypeError ? "The server cannot be reached." : `The server says: ${error.message}`);
+    complain(error instanceof TypeError ? "The server cannot be reached." : `The server answered: ${error.message}`);
   } finally {
     if (state.asking === asking) at("status").textContent = "";
   }
@@ -93,8 +93,8 @@ function sayChanges() {
   const parts = others.filter((other) => !same.includes(other)).map((other) => {
     const found = [...differing(other)];
     const answer = (order, mention) => state.runs[order].answer(mention) ?? "left open";
-    const some = found.slice(0, 3).map((mention) => `${run().surface(mention)} is ${answer(state.order, mention)}, there ${answer(other, mention)}`);
-    return `${found.length} ${found.length > 1 ? "answers" : "answer"} other than ${other} (${some.join("; ")}${found.length > 3 ? "; …" : ""})`;
+    const some = found.slice(0, 3).map((mention) => `${run().surface(mention)}: ${answer(state.order, mention)}, not ${answer(other, mention)}`);
+    return `${found.length} ${found.length > 1 ? "answers differ" : "answer differs"} from ${other} (${some.join("; ")}${found.length > 3 ? "; …" : ""})`;
   });
   if (same.length) parts.unshift(`the same answers as ${same.join(" and ")}`);
   at("changes").textContent = `${state.order[0].toUpperCase()}${state.order.slice(1)} order: ${parts.join(", ")}.`;

@@ -3,11 +3,11 @@
 import { best } from "./run.js";
 
 const SHOWN = 6; // candidates before "and … more"
-const TICK = "The tick is where it stood before any answer, from the words alone.";
+const TICK = "The tick marks the probability before any answer, from the words alone.";
 const INTRO = {
-  confidence: "Step forth, or press Play: each step asks about all of them and keeps the surest answer, which the next step can see.",
-  natural: "Step forth, or press Play: they are decided from left to right, and each answer is seen by the next.",
-  local: "One step decides them all, each from the words alone.",
+  confidence: "Press › or Play. Each step scores all open mentions and keeps the most certain answer; the next step sees it.",
+  natural: "Press › or Play. Mentions are decided from left to right; each answer is seen by the next.",
+  local: "One step decides all mentions, each from the words alone.",
 };
 
 export function element(tag, properties = {}, ...children) {
@@ -88,9 +88,11 @@ function candidates(after, before, answer) {
   return element("ul", { className: "candidates" }, ...rows);
 }
 
-function wikipedia(title) {
-  const href = "https://en.wikipedia.org/wiki/" + encodeURIComponent(title.replaceAll(" ", "_"));
-  return element("a", { href, target: "_blank", rel: "noreferrer noopener" }, "Read about it in Wikipedia ↗");
+/** A link to the entity: its own page where the answer has one, else Wikipedia's. */
+function page({ entity, url }) {
+  const own = /^https?:\/\//.test(url ?? "") ? url : null; // no other scheme: it would not be a page
+  const href = own ?? "https://en.wikipedia.org/wiki/" + encodeURIComponent(entity.replaceAll(" ", "_"));
+  return element("a", { href, target: "_blank", rel: "noreferrer noopener" }, own ? "Read about it ↗" : "Read the article on Wikipedia ↗");
 }
 
 /** Draw how the probabilities of a mention moved over the steps. */
@@ -119,7 +121,7 @@ function history(run, mention) {
     });
     add("path", { d: "M" + line.join("L"), class: title === run.answer(mention) ? "answer" : "" });
   }
-  const caption = `Asked ${points.length} times, before step ${run.steps[first].number} to ${run.steps[end].number}`;
+  const caption = `Scored ${points.length} times, from step ${run.steps[first].number} to ${run.steps[end].number}`;
   return element("div", {}, element("h4", {}, "Over the steps"), svg, element("p", { className: "quiet" }, caption));
 }
 
@@ -129,14 +131,14 @@ function decidedNow(run, mention) {
   const asked = run.steps[at].open.get(mention);
   const after = asked ?? resolution?.alternatives ?? run.chances(mention, at) ?? [];
   const alone = run.local === run ? null : run.local.chances(mention, 0);
-  const only = after.length === 1 ? "Its only candidate: no need to ask." : null;
+  const only = after.length === 1 ? "The only candidate: nothing to decide." : null;
   const note = resolution ? only : sentence(run.open(mention));
   return [
     element("h3", {}, run.surface(mention)),
     note && element("p", { className: "quiet" }, note),
     candidates(after, alone && new Map(alone), resolution?.entity),
     alone && after.length > 1 ? element("p", { className: "quiet" }, TICK) : null,
-    resolution && wikipedia(resolution.entity),
+    resolution && page(resolution),
   ];
 }
 
@@ -164,7 +166,7 @@ function movedList(run, place, onpick) {
       element("span", { className: "number" }, was + percent(chance)),
       flip ? element("div", { className: "quiet" }, `before: ${former}`) : null);
   });
-  return element("div", {}, element("h4", {}, "What this answer moved"), element("ul", { className: "moved" }, ...rows));
+  return element("div", {}, element("h4", {}, "What this answer changed"), element("ul", { className: "moved" }, ...rows));
 }
 
 function maskedList(run, place, onpick) {
@@ -176,7 +178,7 @@ function maskedList(run, place, onpick) {
 
 function mentionPanel(run, place, mention, onpick) {
   const state = run.state(mention, place);
-  const kicker = { masked: "Still masked: what it would be now", current: "Decided now", decided: "Decided", unresolved: "Left open" };
+  const kicker = { masked: "Still masked: the answer it would get now", current: "Decided now", decided: "Decided", unresolved: "Left open" };
   const at = run.places.get(mention);
   const after = state === "masked" ? run.chances(mention, place) : at ? (run.steps[at - 1].open.get(mention) ?? run.chances(mention, at)) : null;
   const alone = run.local === run ? null : run.local.chances(mention, 0);
@@ -188,7 +190,7 @@ function mentionPanel(run, place, mention, onpick) {
     state !== "masked" && !resolution ? element("p", {}, sentence(run.open(mention))) : null,
     after && candidates(after, alone && new Map(alone), shown),
     alone && after?.length > 1 ? element("p", { className: "quiet" }, TICK) : null,
-    resolution && state !== "masked" ? wikipedia(resolution.entity) : null,
+    resolution && state !== "masked" ? page(resolution) : null,
     history(run, mention),
     element("p", {}, element("button", { type: "button", onclick: () => onpick(null) }, "Back to the step")),
   ];
