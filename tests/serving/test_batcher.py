@@ -85,7 +85,7 @@ def test_requests_at_different_steps_share_a_pass(monkeypatch: pytest.MonkeyPatc
         assert opened.wait(10)
         return nlp.disambiguate_many(documents, settings)
 
-    monkeypatch.setattr("deixis.inference.decode", watched)
+    monkeypatch.setattr("deixis.disambiguation.scheduling.decode", watched)
     batcher = Batcher(answer, Metrics(), queue=10, rows=1000)
     futures = [batcher.submit([make_document(seed, mentions=seed)], Settings()) for seed in range(2, 10)]
     opened.set()

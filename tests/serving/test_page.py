@@ -167,7 +167,8 @@ def test_switching_the_order(page: Page) -> None:
     resolve(page)
     expect(page.locator("#changes")).to_have_text(
         re.compile(
-            r"^Confidence order: (the same answers as natural( and local)?|\d+ (answers differ|answer differs) from natural \(.*\))"
+            r"^Confidence order: (the same answers as natural( and local)?"
+            r"|\d+ (answers differ|answer differs) from natural \(.*\))"
         )
     )
     page.locator("#orders label", has_text="natural").click()
