@@ -17,6 +17,7 @@ __all__ = [
     "Document",
     "Identity",
     "Mention",
+    "NameMatch",
     "Resolution",
     "Resolutions",
     "Step",
@@ -82,6 +83,14 @@ class Candidate(NamedTuple):
     prior: float | None = None  # of all links with this surface, the share that leads to it
 
 
+class NameMatch(NamedTuple):
+    """The name that our detector found where a mention stands, so that it is not looked up a second time."""
+
+    key: str  # of the surface, as names are stored
+    number: int  # of the name
+    names: str  # the digest of the names that it is a number of
+
+
 @dataclass(frozen=True, slots=True)
 class Mention:
     """A span `[start, end)` of a text, in characters, that names something.
@@ -98,6 +107,7 @@ class Mention:
     entity: str | None = None  # the gold, where known
     candidates: tuple[Candidate, ...] | None = None  # None: ask the store; (): there are none
     extra: Mapping[str, Any] = field(default_factory=dict)  # unknown keys of the JSON, passed through
+    name: NameMatch | None = field(default=None, repr=False, compare=False)  # not part of the JSON
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from deixis.knowledge.entities import Entity, identities
 from deixis.knowledge.names import Names
 from deixis.knowledge.source import CandidateSource
 from deixis.knowledge.vocabulary import Vocabulary
+from deixis.knowledge.words import read_words
 from deixis.network.encoding import Tokenizer
 from deixis.network.model import Network
 from deixis.network.precision import check_arithmetic, compute_in, usual_windows
@@ -128,7 +129,7 @@ class Disambiguator:
         more = add(replace(parts, describer=self.describer, known=self.added), new, clashes=clashes)
         detector = self.detector
         if isinstance(detector, NameDetector) and more.store is not None:
-            detector = replace(detector, store=more.store)
+            detector = replace(detector, names=more.store)
         return replace(
             self,
             network=more.network,
@@ -204,6 +205,8 @@ class Disambiguator:
             raise InputError(
                 "this model has no candidate store to find mentions by; give it a detector, or give mentions"
             )
+        if isinstance(self.detector, NameDetector):
+            return replace(document, mentions=tuple(self.detector.mentions(read_words(document.text))))
         return replace(document, mentions=tuple(Mention(*span) for span in self.detector.detect(document.text)))
 
     def disambiguate(self, document: Document, settings: Settings | None = None, **changes: Any) -> Resolutions:

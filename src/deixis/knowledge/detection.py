@@ -1,4 +1,4 @@
-"""Finding mentions in plain text: names of the candidate store that are often linked where they appear.
+"""Finding mentions in plain text: names that are often linked where they appear.
 
 A name's link probability is estimated from what the store counted (candidates/occurrences.py), drawn towards a prior
 where it was seen seldom or never:
@@ -10,10 +10,11 @@ where it was seen seldom or never:
     unsure    a name of one word may start a sentence or stand in a line of capitals; its capital says nothing then,
               and articles where it is in lower case count in the denominator too (nothing counted: it is no mention)
 
-Names under the threshold and dates are dropped. Of names that overlap the longest stays, of equally long ones the
-likelier, then the earlier. Then the document has its say: a name of one word beside a capitalised word that nobody
-knows is a fragment of a longer name ("Duran" in "Oscar Duran") and no mention; and the last word of a name of several
-("Hussain" after "Nasser Hussain") is a mention wherever it stands alone with a capital.
+Names under the threshold, dates and names that end in a score ("Chelsea 3" in "Chelsea 3-1") are dropped. Of names that
+overlap the longest stays, of equally long ones the likelier, then the earlier. Then the document has its say: a name of
+one word beside a capitalised word that nobody knows is a fragment of a longer name ("Duran" in "Oscar Duran") and no
+mention; and the last word of a name of several ("Hussain" after "Nasser Hussain") is a mention wherever it stands alone
+with a capital.
 
 The constants and the threshold were tuned on AIDA testa; benchmarks/detection.md has precision and recall.
 """
@@ -24,6 +25,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from deixis.documents import Mention, NameMatch
 from deixis.knowledge.names import Names
 from deixis.knowledge.occurrences import LOWER
 from deixis.knowledge.surfaces import SMALL_WORDS
@@ -39,8 +41,6 @@ MONTHS = frozenset(
     | {"december"}
 )
 
-Place = tuple[int, int]  # the first and the last word of a mention
-
 
 class Detector(Protocol):
     """Whatever finds mentions in a text: ours, a named-entity recogniser, a list of your own."""
@@ -52,7 +52,7 @@ class Detector(Protocol):
 
 @dataclass(frozen=True)
 class NameDetector:
-    """Finds the names of a store; `threshold` is the least link probability of a mention.
+    """Finds the names of a model; `threshold` is the least link probability of a mention.
 
     Examples:
         >>> from pathlib import Path
@@ -61,7 +61,7 @@ class NameDetector:
         [(10, 20), (26, 32)]
     """
 
-    store: Names
+    names: Names
     threshold: float = THRESHOLD
 
     def detect(self, text: str) -> list[tuple[int, int]]:
@@ -70,34 +70,44 @@ class NameDetector:
 
     def detect_in(self, words: list[Word]) -> list[tuple[int, int]]:
         """Return the spans of the mentions of a text whose words have been read."""
+        return [(mention.start, mention.end) for mention in self.mentions(words)]
+
+    def mentions(self, words: list[Word]) -> list[Mention]:
+        """Return the mentions of a text whose words have been read, each with the name that it matched."""
         chosen = _without_overlaps(self._likely(words))
         taken = _words_in(chosen)
-        whole = [place for place in chosen if not self._is_fragment(words, place, taken)]
-        whole += _surnames(words, whole)
-        return sorted((_start(words, first), words[last].end) for first, last in whole)
+        whole = [span for span in chosen if not self._is_fragment(words, span, taken)]
+        found = [self._mention(words, span) for span in whole]
+        found += [Mention(_start(words, at), words[at].end) for at in _surnames(words, whole)]
+        return sorted(found, key=lambda mention: (mention.start, mention.end))
+
+    def _mention(self, words: list[Word], span: Span) -> Mention:
+        key = " ".join(word.key for word in words[span.first : span.last + 1])
+        name = NameMatch(key, span.name, self.names.digest)
+        return Mention(_start(words, span.first), words[span.last].end, name=name)
 
     def _likely(self, words: list[Word]) -> Iterator[tuple[float, Span]]:
-        for spans in self.store.find_names(words):
+        for spans in self.names.find_names(words):
             for span in spans:
-                if not _is_date(words, span):
+                if not (_is_date(words, span) or words[span.last].score):
                     probability = self._probability(span.name, span.first == span.last, words[span.last].unsure)
                     if probability >= self.threshold:
                         yield probability, span
 
     def _probability(self, name: int, single: bool, unsure: bool) -> float:
         """Return the link probability of a name."""
-        links = self.store.links(name)
+        links = self.names.links(name)
         prior = SINGLE * links / (links + 1) if single else SEVERAL
-        counted = self.store.occurrences(name)
+        counted = self.names.occurrences(name)
         if counted is None:
             return 0.0 if single and unsure else prior
         named, linked, lower = counted
         seen = named + lower if single and unsure else named
         return (linked + STRENGTH * prior) / (seen + STRENGTH)
 
-    def _is_fragment(self, words: list[Word], place: Place, taken: Collection[int]) -> bool:
+    def _is_fragment(self, words: list[Word], span: Span, taken: Collection[int]) -> bool:
         """Tell whether a name of one word is part of a longer one that nobody knows."""
-        first, last = place
+        first, last = span.first, span.last
         if first != last:
             return False
         if words[first].joined and self._is_strange(words, first - 1, taken):
@@ -109,8 +119,8 @@ class NameDetector:
         word = words[place]
         if not word.capital or word.unsure or place in taken or word.key in SMALL_WORDS:
             return False
-        number = self.store.number(word.key)
-        counted = None if number is None else self.store.occurrences(number)
+        number = self.names.number(word.key)
+        counted = None if number is None else self.names.occurrences(number)
         return counted is None or counted[LOWER] == 0
 
 
@@ -119,26 +129,26 @@ def _is_date(words: list[Word], span: Span) -> bool:
     return span.last > span.first and words[span.first].key in MONTHS and not words[span.last].capital
 
 
-def _without_overlaps(found: Iterable[tuple[float, Span]]) -> list[Place]:
+def _without_overlaps(found: Iterable[tuple[float, Span]]) -> list[Span]:
     taken: set[int] = set()
-    chosen = []
+    chosen: list[Span] = []
     for _, span in sorted(found, key=lambda pair: (pair[1].first - pair[1].last, -pair[0], pair[1].first)):
         places = range(span.first, span.last + 1)
         if taken.isdisjoint(places):
             taken.update(places)
-            chosen.append((span.first, span.last))
+            chosen.append(span)
     return chosen
 
 
-def _surnames(words: list[Word], chosen: list[Place]) -> list[Place]:
+def _surnames(words: list[Word], chosen: list[Span]) -> list[int]:
     """Return the words that stand alone and are the last of a longer name."""
-    lasts = {words[last].key for first, last in chosen if last > first and words[last].capital}
+    lasts = {words[span.last].key for span in chosen if span.last > span.first and words[span.last].capital}
     taken = _words_in(chosen)
-    return [(at, at) for at, word in enumerate(words) if word.capital and word.key in lasts and at not in taken]
+    return [at for at, word in enumerate(words) if word.capital and word.key in lasts and at not in taken]
 
 
-def _words_in(chosen: list[Place]) -> set[int]:
-    return {place for first, last in chosen for place in range(first, last + 1)}
+def _words_in(chosen: list[Span]) -> set[int]:
+    return {place for span in chosen for place in range(span.first, span.last + 1)}
 
 
 def _start(words: list[Word], first: int) -> int:

@@ -27,7 +27,7 @@ import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntFlag
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
@@ -114,7 +114,7 @@ class Names:
             return ExtendedNames.open(folder, k)
         return cls(folder, Manifest.load(folder / MANIFEST, "candidates"), k)
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """The digest that what is made with this store records."""
         return self.manifest.digest
@@ -167,9 +167,9 @@ class Names:
         """Empty the cache of names asked before."""
         self.named.cache_clear()
 
-    def _named(self, name: str, k: int) -> tuple[Candidate, ...]:
+    def _named(self, name: str, k: int, number: int | None = None) -> tuple[Candidate, ...]:
         """Return the k best candidates stored under a key, with their priors p(e|m)."""
-        number = self._names.get(name)
+        number = self._names.get(name) if number is None else number
         if number is None:
             return ()
         start, end = self._name_offsets[number], self._name_offsets[number + 1]
@@ -256,14 +256,15 @@ class ExtendedNames(Names):
     def __contains__(self, surface: str) -> bool:
         return key(surface) in self.extension.names or super().__contains__(surface)
 
-    def _named(self, name: str, k: int) -> tuple[Candidate, ...]:
+    def _named(self, name: str, k: int, number: int | None = None) -> tuple[Candidate, ...]:
+        number = None if number is None or number >= len(self._names) else number  # that of an added name
         added, hidden = self.extension.names.get(name, ()), self.extension.hidden
         if not added and not hidden:
-            return super()._named(name, k)
+            return super()._named(name, k, number)
         own = {title for title, _ in added}
         below = [
             candidate
-            for candidate in super()._named(name, k + len(hidden) if hidden else k)
+            for candidate in super()._named(name, k + len(hidden) if hidden else k, number)
             if candidate.entity not in hidden and candidate.entity not in own
         ]
         known = sum(candidate.prior or 0.0 for candidate in below)

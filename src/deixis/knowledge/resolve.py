@@ -15,7 +15,7 @@ the fuller names need not be persons, and the mention's own names stay, with a s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Protocol
 
@@ -45,8 +45,13 @@ class Names(Protocol):
     """What is asked of a store: the meanings of a name, and the titles that it is a part of."""
 
     @property
-    def named(self) -> Callable[[str, int], tuple[Candidate, ...]]:
-        """Return the best candidates of a name, and only of it."""
+    def named(self) -> Callable[[str, int, int | None], tuple[Candidate, ...]]:
+        """Return the best candidates of a name, and only of it, by its key and, where it is known, its number."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """What numbers of names are told apart by from those of others."""
         ...
 
     def parts(self, name: str) -> list[tuple[str, int]]:
@@ -57,25 +62,33 @@ class Names(Protocol):
 def resolve_names(store: Names, document: Document, k: int) -> list[tuple[Candidate, ...]]:
     """Return the k best candidates of every mention of the document, most probable first, ties by title."""
     surfaces = [document.surface(mention) for mention in document.mentions]
-    names = [key(surface) for surface in surfaces]
+    matches = [mention.name for mention in document.mentions]
+    names = [key(surface) if name is None else name.key for surface, name in zip(surfaces, matches, strict=True)]
+    numbers = {name.key: name.number for name in matches if name is not None and name.names == store.digest}
     words = words_of(document.text)
     distinct = list(dict.fromkeys(names))
     known: dict[tuple[str, bool], tuple[Candidate, ...]] = {}
     for surface, name in zip(surfaces, names, strict=True):
         asked = (name, is_initials(surface))
         if asked not in known:
-            known[asked] = _candidates(store, name, asked[1], distinct, words, k)
+            known[asked] = _candidates(store, name, asked[1], distinct, numbers, words, k)
     return [known[name, is_initials(surface)] for surface, name in zip(surfaces, names, strict=True)]
 
 
 def _candidates(
-    store: Names, name: str, abbreviated: bool, others: Sequence[str], words: frozenset[str], k: int
+    store: Names,
+    name: str,
+    abbreviated: bool,
+    others: Sequence[str],
+    numbers: Mapping[str, int],
+    words: frozenset[str],
+    k: int,
 ) -> tuple[Candidate, ...]:
     if not name:
         return ()
     keys = [name, *variants(name)]
-    ending, inside = _fuller(store, name, others)
-    names = _mixed([(SHARE_OF_ENDING, ending), (SHARE_OF_INSIDE, inside), (1.0, _own(store, keys, k))])
+    ending, inside = _fuller(store, name, others, numbers)
+    names = _mixed([(SHARE_OF_ENDING, ending), (SHARE_OF_INSIDE, inside), (1.0, _own(store, keys, numbers, k))])
     parts = _parts(store, keys[:MAX_PART_KEYS], abbreviated, words)
     places = k - PLACES_FOR_PARTS * k // 30
     chosen = dict.fromkeys([*_ordered(names)[:places], *_ordered(parts), *_ordered(names)])
@@ -84,12 +97,12 @@ def _candidates(
     return tuple(Candidate(title, mixed[title]) for title in best)
 
 
-def _own(store: Names, keys: Sequence[str], k: int) -> Priors:
+def _own(store: Names, keys: Sequence[str], numbers: Mapping[str, int], k: int) -> Priors:
     """Return what the key and its variants are stored as; each list that adds to others has a smaller share."""
     own: Priors = {}
     share = 1.0
     for at, name in enumerate(keys):
-        found = store.named(name, k if at == 0 or not own else MAX_VARIANT)
+        found = store.named(name, k if at == 0 or not own else MAX_VARIANT, numbers.get(name))
         for title, prior in found:
             own[title] = own.get(title, 0.0) + share * (prior or 0.0)
         if found:
@@ -97,13 +110,13 @@ def _own(store: Names, keys: Sequence[str], k: int) -> Priors:
     return _normalised(own)
 
 
-def _fuller(store: Names, name: str, others: Iterable[str]) -> tuple[Priors, Priors]:
+def _fuller(store: Names, name: str, others: Iterable[str], numbers: Mapping[str, int]) -> tuple[Priors, Priors]:
     """Return the mean priors of the fuller names that end with the name, and of those that contain it elsewhere."""
     ending: Priors = {}
     inside: Priors = {}
     for other in others:
         if len(other) > len(name) and f" {name} " in f" {other} ":
-            found = store.named(other, MAX_FULLER // 2)
+            found = store.named(other, MAX_FULLER // 2, numbers.get(other))
             before = other.removesuffix(f" {name}")
             # "China" is no surname of "Human Rights in China".
             into = ending if before != other and before.rpartition(" ")[2] not in SMALL_WORDS else inside

@@ -35,6 +35,7 @@ _WORD = re.compile(
 _POSSESSIVE = re.compile(r"['’`´][sS]\Z")
 _JOINT = re.compile(r"\ |-|–|\xa0|\s?['’`´]s?\ |\.\ |")
 _STOP = re.compile(r"[.!?:;\n]|[\"“”‘«(\[]\s*\Z|\s['`]+\s?\Z")
+_POINTS = re.compile(r"\d{1,2}")
 _ABBREVIATED = frozenset(
     {"mr", "mrs", "ms", "dr", "prof", "st", "sr", "jr", "gen", "col", "capt", "lt", "sgt", "rev", "hon", "gov", "sen"}
     | {"rep", "pres", "no", "vol", "vs", "mt", "ft"}
@@ -51,6 +52,7 @@ class Word(NamedTuple):
     digits: bool  # it starts with a digit
     unsure: bool  # it starts a sentence or stands in a line of capitals: the capital says nothing
     joined: bool  # it may belong to a name together with the word before
+    score: bool = False  # a number of one or two digits before another one, as 3 in "3-1": no part of a name
 
 
 class Span(NamedTuple):
@@ -83,6 +85,8 @@ def read_words(text: str) -> list[Word]:
         joined = bool(found) and (plain or (_JOINT.fullmatch(gap) is not None and not opens))
         capital = not written.islower() and written.lower() != written
         bare = stop - 2 if written[-1] in "sS" and _POSSESSIVE.search(written) else stop
+        if gap in ("-", "–") and _POINTS.fullmatch(before) and _POINTS.fullmatch(written):
+            found[-1] = found[-1]._replace(score=True)
         found.append(Word(start, bare, own, capital, written[0].isdigit(), shouted or opens, joined))
         end, before = stop, written
     return found
