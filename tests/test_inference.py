@@ -6,6 +6,7 @@ import math
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ import torch
 import deixis
 from deixis.disambiguation import scheduling
 from deixis.documents import Candidate, Document, Mention, Resolutions
+from deixis.folder.model_folder import ModelFolder
 from deixis.network.batching import Batch
 from deixis.network.decoding import decode
 from tests.worlds import make_disambiguator, make_document
@@ -276,3 +278,21 @@ def test_a_step_as_json() -> None:
     document = Document("messi")
     assert document.to_record(Resolutions(document, (), trace=(step,)))["trace"] == [step.to_record()]
     assert "trace" not in document.to_record(Resolutions(document, ()))
+
+
+def test_urls_are_those_of_the_models_wiki() -> None:
+    german = replace(NLP, domain="de.wikipedia.org", wikidata={"Entity 1": "Q1"})
+    document = Document("messi won", (Mention(0, 5, candidates=(Candidate("Entity 1"),)),))
+    (found,) = german.disambiguate(document)
+    assert found.url == "https://de.wikipedia.org/wiki/Entity_1"
+    assert found.to_record()["resolution"]["url"] == found.url and found.to_record()["resolution"]["wikidata"] == "Q1"
+    (found,) = NLP.disambiguate(document)
+    assert found.url == "https://en.wikipedia.org/wiki/Entity_1" and found.identity is None
+
+
+def test_the_domain_is_in_the_manifest_of_a_model(tmp_path: Path) -> None:
+    model = ModelFolder(NLP.network, NLP.tokenizer, NLP.vocabulary)
+    model.save(tmp_path / "model", parameters={"domain": "de.wikipedia.org"})
+    assert deixis.load(tmp_path / "model").domain == "de.wikipedia.org"
+    model.save(tmp_path / "plain")
+    assert deixis.load(tmp_path / "plain").domain == "en.wikipedia.org"

@@ -12,6 +12,7 @@ from deixis.documents import Candidate, Document, Identity, Mention
 from deixis.errors import ArtefactError, InputError
 from deixis.folder.edit import add, alike, build_folder, describe, fit, remove, save_edited
 from deixis.folder.model_folder import ModelFolder, Precision
+from deixis.folder.sharpen import read_mentions
 from deixis.inference import Disambiguator
 from deixis.knowledge import describe as describing
 from deixis.knowledge.build import NamesBuilder
@@ -19,6 +20,7 @@ from deixis.knowledge.describe import TAKEN_OFF, Describer, read_texts
 from deixis.knowledge.entities import Entity
 from deixis.knowledge.names import Names
 from deixis.knowledge.vocabulary import Vocabulary
+from deixis.network.batching import Batch
 from deixis.network.precision import Arithmetic, compute_in
 from tests.worlds import ENTITIES, make_document, make_network, make_tokenizer
 
@@ -225,6 +227,44 @@ def test_in_memory_with_entities(model: ModelFolder, arithmetic: Arithmetic) -> 
     assert "Zed Cup" not in nlp.vocabulary
     twice = bigger.with_entities([Entity("Why Cup", "a final")])
     assert "Zed Cup" in twice.vocabulary and len(twice.added) == 2
+
+
+def test_rows_are_added_where_the_table_is(model: ModelFolder) -> None:
+    """New rows come from the CPU; the network may be elsewhere."""
+    size = model.network.config.entity_size
+    model.network.to("meta")
+    for more in (
+        model.with_rows(["Zed Cup"], torch.zeros(1, size), torch.zeros(1)),
+        model.with_changed(["Entity 1"], torch.zeros(1, size), torch.zeros(1)),
+    ):
+        assert {parameter.device.type for parameter in more.network.parameters()} == {"meta"}
+
+
+def test_examples_are_read_where_the_network_is(model: ModelFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[torch.device] = []
+
+    def read(batch: Batch) -> None:
+        seen.append(batch.pieces.device)
+        raise InputError("enough")
+
+    model.network.to("meta")
+    monkeypatch.setattr(model.network, "read", read)
+    with pytest.raises(InputError, match="enough"):
+        read_mentions(model.network, model.tokenizer, NEW.examples)
+    assert [device.type for device in seen] == ["meta"]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_entities_are_added_on_a_gpu(model: ModelFolder) -> None:
+    given = (model.network, model.tokenizer, model.vocabulary, model.store)
+    plain = Disambiguator(*given, describer=model.describer).with_entities([NEW])
+    document = Document("Zed won.", (Mention(0, 3),))
+    expected = plain.disambiguate(document)[0]
+    there = Disambiguator(*given, describer=model.describer, device=torch.device("cuda")).with_entities([NEW])
+    found = there.disambiguate(document)[0]
+    assert found.entity == expected.entity == "Zed Cup"
+    assert found.probability == pytest.approx(expected.probability, abs=0.02)
 
 
 def test_wikidata_ids_are_told(model: ModelFolder) -> None:

@@ -32,8 +32,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import ray
 
-from deixis.documents import Document, Mention, Resolution, Resolutions
-from deixis.integrations.blocks import cut, link_block
+from deixis.documents import Document, Identity, Mention, Resolution, Resolutions
+from deixis.integrations.blocks import cut, link_block, linked_table
 from deixis.integrations.ray import Link, cluster, in_order, link_files
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray", "ignore::FutureWarning:ray")  # its own
@@ -206,9 +206,21 @@ def test_tables_gain_two_columns(island: Path, tmp_path: Path) -> None:
     assert second["resolutions"][0]["alternatives"][0]["probability"] == second["resolutions"][0]["probability"]
     assert third["resolutions"] == [] and third["reason"] is None
     assert fourth["resolutions"] is None and "text is missing" in fourth["reason"]
+    assert first["resolutions"][0]["url"].endswith("/Velm_Cup_(rowing)")
     # Columns by their names, as Ray gives them where nothing else is asked for, say the same.
     columns = {name: np.array([*table[name].to_pylist(), None], object)[:-1] for name in table.column_names}
     assert link(columns).to_pylist() == linked.to_pylist()
+
+
+def test_tables_keep_what_an_added_entity_was_given() -> None:
+    """Its own page and ids, and no page of Wikipedia where it has none."""
+    identities = (Identity("https://example.org/1", "one"), Identity(id="two"), None, Identity(wikidata="Q1"))
+    found = [Resolution(0, 1, "A", "Azurel", 1.0, 1, (("Azurel", 1.0),), None, identity) for identity in identities]
+    answer = Resolutions(Document("A", tuple(Mention(0, 1) for _ in found)), tuple(found))
+    table, _ = linked_table(pa.table({"text": ["A"]}), lambda given: [answer for _ in given])
+    told = [(r["url"], r["id"], r["wikidata"]) for r in table["resolutions"].to_pylist()[0]]
+    page = "https://en.wikipedia.org/wiki/Azurel"
+    assert told == [("https://example.org/1", "one", None), (None, "two", None), (page, None, None), (None, None, "Q1")]
 
 
 def test_the_page_runs(running: int, island: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from deixis.documents import Identity
 from deixis.errors import ArtefactError, InputError
 
 spacy = pytest.importorskip("spacy")
@@ -14,6 +16,7 @@ spacy = pytest.importorskip("spacy")
 from deixis.integrations.spacy import SpacyDetector  # noqa: E402 - after the test for spaCy above
 
 TEXT = "After the Silver Oar came Marlow and Brandt."
+ADDED = b'{"title": "Velm Cup (rowing)", "url": "https://example.org/oar", "id": "17"}'
 RULES = [{"label": "PERSON", "pattern": "Marlow"}, {"label": "DATE", "pattern": "Brandt"}]
 
 
@@ -51,6 +54,17 @@ def test_batches_give_the_same_and_documents_travel(island: Path) -> None:
     assert [[ent.kb_id_ for ent in doc.ents] for doc in docs[:3]] == [[e.kb_id_ for e in nlp(TEXT).ents], [], []]
     there = spacy.tokens.Doc(nlp.vocab).from_bytes(docs[0].to_bytes())
     assert there._.deixis == docs[0]._.deixis and there.ents[0].kb_id_ == "Velm Cup (rowing)"
+
+
+def test_an_added_entity_keeps_its_identity(island: Path) -> None:
+    nlp = pipeline(island)
+    pipe = nlp.get_pipe("deixis")
+    pipe.disambiguator.wikidata = {"Velm Cup (rowing)": "Q1"}
+    for doc in (nlp(TEXT), spacy.tokens.Doc(nlp.vocab).from_bytes(nlp(TEXT).to_bytes())):
+        assert doc._.deixis[0].identity.wikidata == "Q1" and doc._.deixis[1].identity is None
+    own = Identity("https://example.org/oar", id="17", wikidata="Q1")
+    pipe.disambiguator = replace(pipe.disambiguator, added=(ADDED,))
+    assert nlp(TEXT)._.deixis[0].identity == own and nlp(TEXT)._.deixis[0].url == own.url
 
 
 def test_saved_and_loaded(island: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import deixis
+from deixis import Document, Mention
 from deixis.corpus.names import NameSources, build_store
 from deixis.folder.model_folder import Linking, ModelFolder
 from deixis.knowledge.build import NamesBuilder
@@ -114,6 +116,28 @@ def test_occurrences_are_articles(store: Names) -> None:
 )
 def test_names_are_found(store: Names, text: str, expected: list[str]) -> None:
     assert found(store, text) == expected
+
+
+def test_a_score_is_no_part_of_a_name(tmp_path: Path) -> None:
+    builder = NamesBuilder()
+    for name in ("Chelsea", "Chelsea 3", "Arsenal", "Boeing 747"):
+        builder.add_link(name, name, 5)
+    builder.save(tmp_path, {}, {})
+    store = Names.open(tmp_path)
+    assert found(store, "So Arsenal beat Chelsea 3-1.") == ["Arsenal", "Chelsea"]
+    assert found(store, "So Arsenal 2 Chelsea 3 was it.") == ["Arsenal", "Chelsea 3"]
+    assert found(store, "With a Boeing 747-400 from Chelsea 3 – no.") == ["Boeing 747", "Chelsea 3"]
+
+
+def test_found_names_are_fetched_by_number(store: Names, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "They met Ada Marlow in New York, said Marlow."
+    mentions = tuple(NameDetector(store).mentions(read_words(text)))
+    assert [mention.name and mention.name.key for mention in mentions] == ["ada marlow", "new york", None]
+    plain = [Mention(mention.start, mention.end) for mention in mentions]
+    expected = store.candidates(Document(text, tuple(plain)))
+    assert store.candidates(Document(text, mentions)) == expected
+    other = tuple(replace(m, name=m.name and m.name._replace(number=0, names="of other names")) for m in mentions)
+    assert store.candidates(Document(text, other)) == expected  # numbers of other names are not used
 
 
 def test_common_words_at_sentence_starts_and_in_headlines(store: Names) -> None:

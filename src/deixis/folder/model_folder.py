@@ -177,13 +177,17 @@ class ModelFolder:
         state, more = self.network.state_dict(), self._as_table(rows, biases)
         counts = [*self.vocabulary.counts, *([0] * len(titles))]
         vocabulary = Vocabulary([*self.vocabulary.titles, *titles], counts)
-        return self._with_rows(vocabulary, {name: torch.cat([state[name], more[name]]) for name in more})
+        return self._with_rows(
+            vocabulary, {name: torch.cat([state[name], more[name].to(state[name].device)]) for name in more}
+        )
 
     def with_changed(self, titles: Sequence[str], rows: Tensor, biases: Tensor) -> ModelFolder:
         """Return the model with other rows of some of its entities; those of the others stay to the bit."""
         state, other = self.network.state_dict(), self._as_table(rows, biases)
-        at = torch.tensor([self._row(title) for title in titles], dtype=torch.int64)
-        return self._with_rows(self.vocabulary, {name: state[name].index_copy(0, at, other[name]) for name in other})
+        device = state[BIAS].device
+        at = torch.tensor([self._row(title) for title in titles], dtype=torch.int64, device=device)
+        changed = {name: state[name].index_copy(0, at, other[name].to(device)) for name in other}
+        return self._with_rows(self.vocabulary, changed)
 
     def _as_table(self, rows: Tensor, biases: Tensor) -> dict[str, Tensor]:
         """Return rows and biases as the tensors of the table, in its own precision."""

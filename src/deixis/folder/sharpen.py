@@ -47,6 +47,8 @@ def sharpen(
     biases: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """Return rows and biases moved by examples; `owners` are the places in `rows` of the examples' entities."""
+    device = network.embeddings.word_embeddings.weight.device
+    rows, biases = rows.cpu(), biases.cpu()  # the steps are small: all but the network's own reading is on the CPU
     seen = read_mentions(network, tokenizer, examples)
     surfaces = [one.text[mention.start : mention.end] for one in examples for mention in one.mentions]
     known = list(dict.fromkeys(surfaces))
@@ -57,10 +59,10 @@ def sharpen(
     owner = torch.tensor([own for own, one in zip(owners, examples, strict=True) for _ in one.mentions])
     sample = torch.randperm(len(vocabulary) - len(SPECIAL), generator=torch.Generator().manual_seed(0))[:SAMPLE]
     with torch.no_grad():
-        weight, bias = network.candidate_rows(rivals)
+        weight, bias = (x.cpu() for x in network.candidate_rows(rivals.to(device)))
         near = (weight @ seen.unsqueeze(-1)).squeeze(-1) + bias
         near = near.masked_fill(rivals == PAD, float("-inf"))
-        weight, bias = network.candidate_rows(sample + len(SPECIAL))
+        weight, bias = (x.cpu() for x in network.candidate_rows((sample + len(SPECIAL)).to(device)))
         against = torch.cat([near, seen @ weight.T + bias], -1).logsumexp(-1)
         before = (rows[owner] * seen).sum(-1) + biases[owner]
     moved, beyond = torch.zeros_like(rows, requires_grad=True), seen - alone
@@ -88,9 +90,9 @@ def read_mentions(network: Network, tokenizer: Tokenizer, documents: Sequence[Do
             places.append(start + window.mentions)
     states = torch.zeros(int(first[-1]), network.config.entity_size)
     for group in batches_of(windows, BATCH_ROWS):
-        batch = make_batch([windows[index] for index in group])
+        batch = make_batch([windows[index] for index in group]).to(network.embeddings.word_embeddings.weight.device)
         hidden = network.answer(network.read(batch), torch.full_like(batch.starts, MASK))
-        states[np.concatenate([places[index] for index in group])] = network.entity_predictions(hidden.float())
+        states[np.concatenate([places[index] for index in group])] = network.entity_predictions(hidden.float()).cpu()
     return states
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deixis.artefacts import read_lines, write_aside
-from deixis.documents import Document, Resolutions
+from deixis.documents import Document, Identity, Resolution, Resolutions
 from deixis.errors import InputError
 
 __all__ = ["Answers", "Block", "Row", "cut", "files_of", "link_block", "linked_table"]
@@ -39,6 +39,9 @@ RESOLUTIONS = pa.list_(
             ("step", pa.int64()),
             ("alternatives", pa.list_(pa.struct([("entity", pa.string()), ("probability", pa.float64())]))),
             ("reason", pa.string()),
+            ("url", pa.string()),
+            ("id", pa.string()),
+            ("wikidata", pa.string()),
         ]
     )
 )
@@ -216,7 +219,9 @@ def _mention(value: Any) -> Any:
     return record
 
 
-def _fields(resolution: Any) -> dict[str, Any]:
-    record = {name: getattr(resolution, name) for name in RESOLUTIONS.value_type.names}
+def _fields(resolution: Resolution) -> dict[str, Any]:
+    identity = resolution.identity or Identity()
+    names = ("start", "end", "text", "entity", "probability", "step", "reason", "url")
+    record = {name: getattr(resolution, name) for name in names} | {"id": identity.id, "wikidata": identity.wikidata}
     record["alternatives"] = [{"entity": title, "probability": chance} for title, chance in resolution.alternatives]
     return record

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from deixis.documents import Document, Mention, Resolution, Resolutions
+from deixis.documents import Document, Identity, Mention, Resolution, Resolutions
 from deixis.errors import InputError, MissingExtra
 from deixis.inference import Disambiguator
 from deixis.settings import Settings
@@ -44,17 +44,20 @@ def _resolutions(doc: Doc) -> Resolutions | None:
     if kept is None:
         return None
     items = tuple(
-        Resolution(start, end, text, entity, probability, step, tuple((title, p) for title, p in alternatives), reason)
-        for start, end, text, entity, probability, step, alternatives, reason in kept
+        Resolution(
+            start, end, text, entity, p, step, tuple(map(tuple, listed)), reason, identity and Identity(*identity)
+        )
+        for start, end, text, entity, p, step, listed, reason, identity in kept
     )
     return Resolutions(Document(doc.text, tuple(Mention(item.start, item.end) for item in items)), items)
 
 
 def _keep(doc: Doc, resolutions: Resolutions) -> None:
-    doc.user_data[KEPT] = [
-        [r.start, r.end, r.text, r.entity, r.probability, r.step, [list(pair) for pair in r.alternatives], r.reason]
-        for r in resolutions
-    ]
+    kept = []
+    for r in resolutions:
+        listed, identity = list(map(list, r.alternatives)), None if r.identity is None else list(r.identity)
+        kept.append([r.start, r.end, r.text, r.entity, r.probability, r.step, listed, r.reason, identity])
+    doc.user_data[KEPT] = kept
 
 
 if not Doc.has_extension("deixis"):
