@@ -47,7 +47,7 @@ def _resolutions(doc: Doc) -> Resolutions | None:
         Resolution(
             start, end, text, entity, p, step, tuple(map(tuple, listed)), reason, identity and Identity(*identity)
         )
-        for start, end, text, entity, p, step, listed, reason, identity in kept
+        for start, end, text, entity, p, step, listed, why, known in kept
     )
     return Resolutions(Document(doc.text, tuple(Mention(item.start, item.end) for item in items)), items)
 
