@@ -44,10 +44,8 @@ def _resolutions(doc: Doc) -> Resolutions | None:
     if kept is None:
         return None
     items = tuple(
-        Resolution(
-            start, end, text, entity, p, step, tuple(map(tuple, listed)), reason, identity and Identity(*identity)
-        )
-        for start, end, text, entity, p, step, listed, why, known in kept
+        Resolution(start, end, text, entity, p, step, tuple(map(tuple, listed)), reason, known and Identity(*known))
+        for start, end, text, entity, p, step, listed, reason, known in kept
     )
     return Resolutions(Document(doc.text, tuple(Mention(item.start, item.end) for item in items)), items)
 
