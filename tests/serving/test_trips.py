@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import socket
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 import httpx
@@ -11,9 +12,10 @@ import orjson
 from typer.testing import CliRunner
 
 from deixis.cli import app
+from deixis.documents import Candidate, Document
 from deixis.errors import InputError
 from deixis.serving.limits import Limits
-from tests.serving.world import make_model, serving
+from tests.serving.world import Store, make_model, serving
 
 TEXT = "messi won the cup of the city"
 
@@ -77,6 +79,24 @@ def test_candidates_in_a_text(client: httpx.Client) -> None:
     elsewhere = client.get("/candidates", params={"surface": "Rome", "text": TEXT})
     assert error(elsewhere, 422) == "surface does not occur in text; expected a text that has it"
     assert error(client.get("/candidates", params={"surface": "a" * 1001}), 422).endswith("at most 1000 characters")
+
+
+class Helped(Store):
+    """Knows one more meaning of each name for each other name of the document."""
+
+    def candidates(self, document: Document) -> list[tuple[Candidate, ...]]:
+        more = tuple(Candidate(f"Entity {40 + place}", 0.01) for place in range(len(document.mentions) - 1))
+        return [(*found, *more) for found in super().candidates(document)]
+
+
+def test_candidates_in_a_text_are_those_that_linking_considers() -> None:
+    with serving(replace(make_model(), candidates=Helped())) as address:
+        linked = httpx.post(f"{address}/link", json={"text": TEXT, "answer_threshold": 0}).json()["mentions"]
+        for mention in linked:
+            surface = TEXT[mention["start"] : mention["end"]]
+            listed = httpx.get(f"{address}/candidates", params={"surface": surface, "text": TEXT}).json()["candidates"]
+            considered = {title for title, _ in mention["resolution"]["alternatives"]}
+            assert {title for title, _ in listed} == considered and "Entity 41" in considered
 
 
 def test_a_client_that_is_too_slow() -> None:

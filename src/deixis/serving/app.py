@@ -113,7 +113,8 @@ class Endpoints:
         document = Document(surface if text is None else text)
         start = document.text.index(surface)
         mention = Mention(start, start + len(surface))
-        others = () if text is None else self.nlp.find(document).mentions
+        found = () if text is None else self.nlp.find(document).mentions
+        others = (one for one in found if (one.start, one.end) != (mention.start, mention.end))
         asked = Document(document.text, (mention, *others))
         assert self.nlp.candidates is not None
         return [list(candidate) for candidate in self.nlp.candidates.candidates(asked)[0]]
