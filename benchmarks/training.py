@@ -26,7 +26,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from deixis.network.model import Config, Network, WordsSee
+from deixis.network.config import Config, WordsSee
+from deixis.network.model import Network
 from deixis.training import Processes, Recipe, TrainingData, train
 from deixis.training.objectives import outcome
 from deixis.training.steps import Pass, Plan
@@ -181,7 +182,7 @@ class Luke(nn.Module):
 def luke_inputs(made: Pass) -> tuple[dict[str, torch.Tensor], torch.Tensor, torch.Tensor]:
     """Pad the windows of a pass as LUKE takes them."""
     batch, where = made.batch, device()
-    static = batch.together.queries.offsets.diff().tolist()
+    static = batch.joint.queries.offsets.diff().tolist()
     counts = batch.answers.queries.offsets.diff().tolist()
     pieces = list(torch.split(batch.pieces, [a - b for a, b in zip(static, counts, strict=True)]))
     place = torch.arange(MENTION_WIDTH)

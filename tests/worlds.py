@@ -13,8 +13,9 @@ from tokenizers import models, normalizers, pre_tokenizers
 from deixis.documents import Candidate, Document, Mention
 from deixis.inference import Disambiguator
 from deixis.knowledge.vocabulary import Vocabulary
+from deixis.network.config import Config
 from deixis.network.encoding import Tokenizer
-from deixis.network.model import Config, Network
+from deixis.network.model import Network
 
 WORDS = ["the", "cup", "world", "messi", "played", "in", "rugby", "final", "a", "won", "of", "city", "team", "goal"]
 ENTITIES = 60

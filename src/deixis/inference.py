@@ -25,7 +25,7 @@ from deixis.knowledge.vocabulary import Vocabulary
 from deixis.knowledge.words import read_words
 from deixis.network.encoding import Tokenizer
 from deixis.network.model import Network
-from deixis.network.precision import check_arithmetic, compute_in, usual_windows
+from deixis.network.precision import calibration_batch, check_precision, compute_in
 from deixis.settings import Precision, Settings
 
 __all__ = ["Disambiguator"]
@@ -84,12 +84,12 @@ class Disambiguator:
         """
         device = torch.device(device)
         precision = precision or ("bf16" if device.type == "cuda" else "fp32")
-        check_arithmetic(precision, device)
+        check_precision(precision, device)
         path = packaged_model() if folder is None else Path(folder)
         parts = ModelFolder.load(path)
         least = next(x for x in (detection_threshold, parts.linking.names, THRESHOLD) if x is not None)
-        usual = usual_windows(parts.tokenizer, parts.vocabulary.titles) if precision == "int8" else None
-        compute_in(parts.network, precision, usual)
+        calibration = calibration_batch(parts.tokenizer, parts.vocabulary.titles) if precision == "int8" else None
+        compute_in(parts.network, precision, calibration)
         return cls(
             parts.network,
             parts.tokenizer,

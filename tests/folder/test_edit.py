@@ -21,7 +21,8 @@ from deixis.knowledge.entities import Entity
 from deixis.knowledge.names import Names
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.batching import Batch
-from deixis.network.precision import Arithmetic, compute_in
+from deixis.network.precision import compute_in
+from deixis.settings import Precision as Inference
 from tests.worlds import ENTITIES, make_document, make_network, make_tokenizer
 
 DESCRIPTIONS = {f"Entity {number}": f"the {number} of a city team" for number in range(ENTITIES)}
@@ -216,9 +217,9 @@ def test_a_folder_keeps_what_was_added(tmp_path: Path, precision: Precision) -> 
     assert remade.store is not None and remade.store.lookup("Zed") == ()
 
 
-@pytest.mark.parametrize("arithmetic", ["fp32", "bf16", "int8"])
-def test_in_memory_with_entities(model: ModelFolder, arithmetic: Arithmetic) -> None:
-    compute_in(model.network, arithmetic)
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])
+def test_in_memory_with_entities(model: ModelFolder, precision: Inference) -> None:
+    compute_in(model.network, precision)
     nlp = Disambiguator(model.network, model.tokenizer, model.vocabulary, model.store, describer=model.describer)
     bigger = nlp.with_entities([{"title": "Zed Cup", "description": "a final", "names": ["Zed"], "id": "z1"}])
     (resolution,) = bigger.disambiguate(Document("Zed won.", (Mention(0, 3),)))

@@ -11,7 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from deixis.errors import ArtefactError
-from deixis.network.encoding import MAX_MENTIONS, MAX_PIECES, Encoding, Splitting, Tokenizer, windows_of
+from deixis.network.encoding import MAX_MENTIONS, MAX_PIECES, Encoding, Tokenizer, windows_of
+from deixis.settings import Splitting
 from tests.worlds import make_tokenizer
 
 TOKENIZER = make_tokenizer()

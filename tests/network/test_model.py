@@ -12,8 +12,10 @@ from transformers import BertConfig, BertModel
 from deixis.errors import ArtefactError
 from deixis.network.attention import Packed
 from deixis.network.batching import Batch, make_batch, pack
+from deixis.network.config import Config
+from deixis.network.embeddings import EntityTable
 from deixis.network.encoding import windows_of
-from deixis.network.model import Config, EntityTable, Layer
+from deixis.network.layers import Layer
 from deixis.network.special import MASK
 from tests.reference import Luke
 from tests.worlds import make_document, make_network, make_tokenizer
@@ -164,7 +166,7 @@ def test_what_is_not_wanted_changes_nothing(settings: dict[str, Any]) -> None:
             expected = network.answer(network.read(batch), entities)
             wanted = dice.random(len(entities)) < 0.4
             wanted[: batch.mention_counts[0]] = False
-            found = network.answer(opened.among(wanted), entities)
+            found = network.answer(opened.select(wanted), entities)
             torch.testing.assert_close(found, expected[torch.from_numpy(wanted)], atol=1e-5, rtol=0)
 
 

@@ -9,31 +9,32 @@ import torch
 
 from deixis.errors import InputError
 from deixis.inference import Disambiguator
-from deixis.network.precision import Arithmetic, Int8, check_arithmetic, compute_in
+from deixis.network.precision import Int8, check_precision, compute_in
+from deixis.settings import Precision
 from tests.worlds import make_disambiguator, make_document
 
 SHAPE = {"words_see": "placeholders", "answer_layers": 2}
 
 
-def disambiguator(arithmetic: Arithmetic | None, **settings: object) -> Disambiguator:
+def disambiguator(precision: Precision | None, **settings: object) -> Disambiguator:
     nlp = make_disambiguator(7, **settings)
-    if arithmetic is not None:
-        compute_in(nlp.network, arithmetic)
+    if precision is not None:
+        compute_in(nlp.network, precision)
     return nlp
 
 
 @pytest.mark.parametrize("settings", [{}, SHAPE], ids=["answers", "placeholders"])
-@pytest.mark.parametrize(("arithmetic", "least"), [("fp32", 1.0), ("bf16", 0.9), ("int8", 0.9)])
-def test_answers_in_other_arithmetic(arithmetic: Arithmetic, least: float, settings: dict[str, object]) -> None:
+@pytest.mark.parametrize(("precision", "least"), [("fp32", 1.0), ("bf16", 0.9), ("int8", 0.9)])
+def test_answers_in_other_precisions(precision: Precision, least: float, settings: dict[str, object]) -> None:
     documents = [make_document(seed, mentions=8) for seed in range(12)]
     exact = list(disambiguator(None, **settings).disambiguate_many(documents, order="local"))
-    found = list(disambiguator(arithmetic, **settings).disambiguate_many(documents, order="local"))
+    found = list(disambiguator(precision, **settings).disambiguate_many(documents, order="local"))
     pairs = [pair for one, other in zip(exact, found, strict=True) for pair in zip(one, other, strict=True)]
     same = sum(one.entity == other.entity for one, other in pairs) / len(pairs)
     assert same >= least
     differences = [abs(one.probability - other.probability) for one, other in pairs if one.entity == other.entity]
-    assert max(differences) < (1e-5 if arithmetic == "fp32" else 0.2)
-    assert arithmetic == "fp32" or max(differences) > 1e-5  # else it was not used
+    assert max(differences) < (1e-5 if precision == "fp32" else 0.2)
+    assert precision == "fp32" or max(differences) > 1e-5  # else it was not used
 
 
 def test_int8_rows_do_not_depend_on_their_batch() -> None:
@@ -81,8 +82,8 @@ def test_int8_numbers_that_are_never_negative_have_all_steps(vnni: bool, monkeyp
     assert error_of(Int8(weight, bias, least=-0.17)(x.clone()), exact) < min(signed, 0.02)
 
 
-def test_arithmetic_that_does_not_exist_is_refused() -> None:
+def test_a_precision_that_does_not_exist_is_refused() -> None:
     with pytest.raises(InputError, match="expected one of fp32, bf16, int8"):
-        check_arithmetic("int4", torch.device("cpu"))
-    with pytest.raises(InputError, match="int8 arithmetic is for CPUs"):
-        check_arithmetic("int8", torch.device("cuda"))
+        check_precision("int4", torch.device("cpu"))
+    with pytest.raises(InputError, match="int8 runs on CPUs only"):
+        check_precision("int8", torch.device("cuda"))

@@ -14,13 +14,13 @@ from torch import Tensor
 
 from deixis.documents import Document, Resolutions
 from deixis.network.batching import Batch
-from deixis.network.decoding import Decisions, Order, Question, decode
+from deixis.network.decoding import Decisions, Question, decode
 from deixis.network.model import Network
 from deixis.serving.batcher import Batcher
 from deixis.serving.http_errors import HttpError
 from deixis.serving.limits import Limits
 from deixis.serving.metrics import Metrics
-from deixis.settings import Settings
+from deixis.settings import Order, Settings
 from tests.serving.test_endpoints import record, same
 from tests.serving.world import make_model, serving
 from tests.worlds import make_document

@@ -48,14 +48,13 @@ def disambiguate(
     from deixis.datasets.jsonl import stream_documents
     from deixis.inference import Disambiguator
     from deixis.knowledge.entities import read_wikidata
-    from deixis.network.decoding import parse_commit
     from deixis.settings import Settings
 
     settings = Settings(
         order=order,  # type: ignore[arg-type]  # checked by Settings
         windows=windows,  # type: ignore[arg-type]
         released=released,  # type: ignore[arg-type]
-        commit=parse_commit(commit),
+        commit=Settings.parse("commit", commit),
         top=top or None,
         prior=prior,
     )

@@ -212,9 +212,9 @@ def _digest(model: Path | None) -> str | None:
 
 
 def _settings(windows: str, commit: str, released: str | None) -> dict[str, Any]:
-    from deixis.network.decoding import parse_commit
+    from deixis.settings import Settings
 
-    return {"windows": windows, "commit": parse_commit(commit), "released": released}
+    return {"windows": windows, "commit": Settings.parse("commit", commit), "released": released}
 
 
 def _stores(names: list[str], nlp: Disambiguator | None, top: int) -> dict[str, CandidateSource]:

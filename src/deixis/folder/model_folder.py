@@ -33,8 +33,10 @@ from deixis.artefacts import MANIFEST, Manifest, digest_file, folder_aside
 from deixis.errors import ArtefactError, InputError
 from deixis.knowledge.describe import Describer
 from deixis.knowledge.vocabulary import Vocabulary
+from deixis.network.config import Config
+from deixis.network.embeddings import EntityTable
 from deixis.network.encoding import Tokenizer
-from deixis.network.model import Config, EntityTable, Network
+from deixis.network.model import Network
 from deixis.network.quantisation import dequantise, quantise
 from deixis.network.special import MASK, SPECIAL
 

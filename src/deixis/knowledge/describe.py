@@ -40,7 +40,8 @@ from deixis.errors import ArtefactError, InputError
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.batching import Batch, batches_of, make_batch
 from deixis.network.encoding import MAX_PIECES, Encoding, Tokenizer
-from deixis.network.model import Network, SelfAttention
+from deixis.network.layers import SelfAttention
+from deixis.network.model import Network
 from deixis.network.precision import compute_in
 from deixis.network.special import MASK
 

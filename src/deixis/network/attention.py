@@ -1,9 +1,9 @@
-"""How the rows of windows lie in memory and see each other: one window behind the other, without padding.
+"""Attention over packed rows: windows lie end to end in memory, without padding.
 
     rows (rows, hidden)    |  window 0  |   window 1   | window 2 |    offsets say where each begins
 
-The network asks for three things: to `join` rows of two kinds into one sequence a window, to give the `second` kind
-back, and to attend. No row is padding, and no attention needs a mask.
+The network asks for three things: to `append` rows of a second kind to those of a first, window by window; to take
+the `appended` ones back; and to attend. No row is padding, and no attention needs a mask.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Segments:
 
     @classmethod
     def of(cls, counts: NDArray[np.int64], longest: int | None = None) -> Segments:
-        """Lay windows of so many rows one behind the other."""
+        """Lay windows of these numbers of rows end to end."""
         offsets = np.concatenate(([0], np.cumsum(counts)))
         most = int(counts.max(initial=1)) if longest is None else longest
         return cls(torch.from_numpy(offsets.astype(np.int32)), tuple(offsets.tolist()), most)
@@ -48,38 +48,39 @@ class Packed:
 
     queries: Segments
     keys: Segments
-    first: Tensor | None  # (first rows,) int64: where `join` puts each; None: they are there, with room for the second
-    behind: Tensor  # (second rows,) int64
+    first_at: Tensor | None  # (first rows,) int64: where `append` puts each; None: they lie there, with room reserved
+    second_at: Tensor  # (second rows,) int64
 
-    def join(self, first: Tensor, second: Tensor) -> Tensor:
-        """Put the second rows of each window behind its first ones: (…, rows, size)."""
+    def append(self, first: Tensor, second: Tensor) -> Tensor:
+        """Append the second rows of each window to its first ones: (…, rows, size)."""
         if first.shape[-2] == 0:
             return second
         # Rows lie one behind the other in memory, also those of keys (heads, rows, size), which are a view.
         wide = first.movedim(-2, 0), second.movedim(-2, 0)
-        if self.first is None:
-            wide[0].index_copy_(0, self.behind, wide[1])
+        if self.first_at is None:
+            wide[0].index_copy_(0, self.second_at, wide[1])
             return first
-        joined: Tensor = _Join.apply(*wide, self.first, self.behind)  # type: ignore[no-untyped-call]
+        joined: Tensor = _Append.apply(*wide, self.first_at, self.second_at)  # type: ignore[no-untyped-call]
         return joined.movedim(0, -2)
 
-    def roomy(self, first: Sequence[Tensor]) -> Tensor:
-        """Lay first rows, in parts (heads, rows, size), out with room behind them, for many a `join`."""
-        assert self.first is not None, "they have room"
+    def reserve(self, first: Sequence[Tensor]) -> Tensor:
+        """Copy first rows, in parts (heads, rows, size), to where there is room for each later `append`."""
+        assert self.first_at is not None, "room was reserved before"
         parts = [part.movedim(-2, 0) for part in first]
         room = parts[0].new_empty(self.keys.bounds[-1], *parts[0].shape[1:])
-        for part, to in zip(parts, torch.split(self.first, [len(part) for part in parts]), strict=True):
+        for part, to in zip(parts, torch.split(self.first_at, [len(part) for part in parts]), strict=True):
             room.index_copy_(0, to, part)
         return room.movedim(0, -2)
 
-    def second(self, rows: Tensor, first: Tensor) -> Tensor:
-        """Return the rows (rows, hidden) that `join` put behind the first."""
-        return rows if first.shape[-2] == 0 else rows.index_select(0, self.behind)
+    def appended(self, rows: Tensor, first: Tensor) -> Tensor:
+        """Return the rows (rows, hidden) that `append` put after the first."""
+        return rows if first.shape[-2] == 0 else rows.index_select(0, self.second_at)
 
     def to(self, device: torch.device | str) -> Packed:
         """Return the layout on a device."""
-        first = None if self.first is None else self.first.to(device, non_blocking=True)
-        return Packed(self.queries.to(device), self.keys.to(device), first, self.behind.to(device, non_blocking=True))
+        first_at = None if self.first_at is None else self.first_at.to(device, non_blocking=True)
+        second_at = self.second_at.to(device, non_blocking=True)
+        return Packed(self.queries.to(device), self.keys.to(device), first_at, second_at)
 
     def __call__(self, query: Tensor, keys: Tensor, values: Tensor, dropout: float) -> Tensor:
         """Attend: (heads, rows, size) each."""
@@ -111,10 +112,10 @@ class Packed:
             for (start, end), (first, last) in windows
             if start < end
         ]
-        return torch.cat([part[0].transpose(0, 1) for part in parts]).transpose(0, 1)  # rows one behind the other
+        return torch.cat([part[0].transpose(0, 1) for part in parts]).transpose(0, 1)  # rows end to end
 
 
-class _Join(torch.autograd.Function):
+class _Append(torch.autograd.Function):
     """Scatter two tensors of rows into one; each place is taken once, so both directions are plain copies."""
 
     @staticmethod

@@ -1,10 +1,11 @@
-"""Windows to tensors: what the network takes, one window behind the other."""
+"""Windows to tensors: what the network takes, windows end to end without padding."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +15,7 @@ from torch import Tensor
 from deixis.network.attention import Packed, Segments
 from deixis.network.encoding import Window
 
-__all__ = ["Batch", "batches_of", "behind", "make_batch", "pack"]
+__all__ = ["Batch", "append_layout", "batches_of", "make_batch", "pack"]
 
 Ints = NDArray[np.int64]
 
@@ -23,17 +24,30 @@ MAX_MENTION_PIECES = 30  # of a mention count for its position (protocol 9)
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Windows one behind the other, without padding."""
+    """Windows end to end, without padding."""
 
     pieces: Tensor  # (pieces,) int64
     places: Tensor  # (pieces,) int64: the place of each in its window
     starts: Tensor  # (mentions,) int64: first piece of each mention in its window
     ends: Tensor  # (mentions,) int64: the piece after its last, at most 30 after the first
+    span_pieces: Tensor  # (pieces of mentions,) int64: the pieces of each mention, among all of the batch
+    span_offsets: Tensor  # (mentions,) int64: where each mention begins in these
     longest: int  # pieces of the longest window, or more
     piece_counts: Ints  # (windows,)
     mention_counts: Ints  # (windows,)
-    together: Packed  # words and one row a mention, all seeing all
+    word_rows: Segments
+    joint: Packed  # words and one row a mention, all seeing all
     answers: Packed  # answers that see words, placeholders and each other
+
+    @property
+    def words(self) -> Packed:
+        """Words that see words only."""
+        return replace(self.joint, queries=self.word_rows, keys=self.word_rows)
+
+    @property
+    def placeholders(self) -> Packed:
+        """Placeholders that see words and each other."""
+        return replace(self.joint, queries=self.answers.queries)
 
     def __len__(self) -> int:
         return len(self.piece_counts)
@@ -64,11 +78,14 @@ class Batch:
 
     def to(self, device: torch.device | str) -> Batch:
         """Return the batch on a device."""
-        tensors = (self.pieces, self.places, self.starts, self.ends)
-        pieces, places, starts, ends = (tensor.to(device, non_blocking=True) for tensor in tensors)
-        together, answers = self.together.to(device), self.answers.to(device)
-        counts = self.piece_counts, self.mention_counts
-        return Batch(pieces, places, starts, ends, self.longest, *counts, together, answers)
+        moved: dict[str, Any] = {}
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
+            if isinstance(value, Tensor):
+                moved[name] = value.to(device, non_blocking=True)
+            elif isinstance(value, Segments | Packed):
+                moved[name] = value.to(device)
+        return replace(self, **moved)
 
 
 def pack(pieces: Ints, piece_counts: Ints, spans: Ints, mention_counts: Ints) -> Batch:
@@ -80,23 +97,30 @@ def pack(pieces: Ints, piece_counts: Ints, spans: Ints, mention_counts: Ints) ->
     longest = _rounded(piece_counts.max(initial=1), 64)
     most = _rounded(mention_counts.max(initial=1), 16)
     static = piece_counts + mention_counts
-    together = behind(piece_counts, mention_counts, Segments.of(static, longest + most))
-    seen = behind(static, mention_counts, Segments.of(static + mention_counts, longest + 2 * most))
+    joint = append_layout(piece_counts, mention_counts, Segments.of(static, longest + most))
+    seen = append_layout(static, mention_counts, Segments.of(static + mention_counts, longest + 2 * most))
+    sizes = ends - starts
+    span_offsets = np.cumsum(sizes) - sizes
+    firsts = starts + np.repeat(np.cumsum(piece_counts) - piece_counts, mention_counts)
+    span_pieces = np.arange(sizes.sum()) + np.repeat(firsts - span_offsets, sizes)
     return Batch(
         torch.from_numpy(pieces),
         torch.from_numpy(places),
         torch.from_numpy(np.ascontiguousarray(starts)),
         torch.from_numpy(ends),
+        torch.from_numpy(span_pieces),
+        torch.from_numpy(span_offsets),
         longest,
         piece_counts,
         mention_counts,
-        together,
-        Packed(Segments.of(mention_counts, most), seen.keys, seen.first, seen.behind),
+        Segments.of(piece_counts, longest),
+        joint,
+        replace(seen, queries=Segments.of(mention_counts, most)),
     )
 
 
-def behind(first: Ints, second: Ints, rows: Segments | None = None) -> Packed:
-    """Lay so many second rows of each window behind its first ones, all seeing all."""
+def append_layout(first: Ints, second: Ints, rows: Segments | None = None) -> Packed:
+    """Return the layout that appends the second rows of each window to its first ones, all seeing all."""
     before_first, before_second = np.cumsum(first), np.cumsum(second)
     to_first = np.arange(first.sum()) + np.repeat(before_second - second, first)
     to_second = np.arange(second.sum()) + np.repeat(before_first, second)

@@ -8,31 +8,31 @@ A mention with one candidate has probability 1 by definition and needs no pass: 
 mentions first, natural order when their turn comes. Windows advance together, one step a pass each, and leave the
 batch when the last of their mentions that counts is decided.
 
-Several windows that would differ only in the mention they are centred on are one here. In its own window a centred
-mention wins every tie, and nothing after its decision counts; so each is read at the first step in which its answer is
-among the most probable, while the order goes on as if none were centred.
+Windows that would differ only in the mention they are centred on are one window here. In its own window a centred
+mention wins every tie, and nothing after its decision counts. So each is read at the first step in which its answer is
+among the most probable, and the order goes on as if none were centred.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from deixis.errors import InputError
 from deixis.network.batching import Batch
-from deixis.network.model import Network, Static
+from deixis.network.model import Network
+from deixis.network.reading import Static
 from deixis.network.special import MASK, PAD
+from deixis.settings import Order
 
-__all__ = ["Commit", "Decisions", "Observer", "Order", "Question", "check_order", "decode", "parse_commit"]
+__all__ = ["Commit", "Decisions", "Observer", "Question", "decode"]
 
-Order = Literal["local", "natural", "confidence"]
 Commit = Literal["one"] | float
 
-SHRINK = 0.75  # rows of decided candidates are dropped when this part or less is still asked for: it copies the rest
+SHRINK = 0.75  # drop rows of decided candidates when at most this share is still asked for; it copies the rest
 STEPS_UNSEEN = 8  # on a GPU; asking it who is finished makes it wait, and finished windows cost little
 
 
@@ -41,7 +41,7 @@ class Question:
     """What is asked of a batch of windows: the candidates of each mention, and which mention goes first."""
 
     candidates: Tensor  # (mentions, candidates) rows of B; PAD: none; MASK: scored 0, not by the network (protocol 7)
-    favour: Tensor | None  # (mentions, candidates) added to the score, where priors are mixed in
+    prior_bias: Tensor | None  # (mentions, candidates) added to the score, where priors are mixed in
     initial: Tensor  # (mentions,) the row that a mention is before it is decided: MASK
     counts: Tensor  # (mentions,) bool: a window may stop when these are decided
     centred: Tensor  # (mentions,) bool: counts, and is read as if its window were centred on it alone
@@ -82,7 +82,6 @@ def decode(
     `commit="one"` is Algorithm 1; with a number, confidence order also commits every answer of at least that
     probability in the same step. `observe` is told of every pass.
     """
-    check_order(order, commit)
     threshold = 2.0 if commit == "one" else float(commit)
     run = _Run(network, batch, question)
     if order == "confidence":
@@ -95,36 +94,18 @@ def decode(
     return run.decisions()
 
 
-def parse_commit(text: str) -> Commit:
-    """Read `one` or a probability."""
-    if text == "one":
-        return "one"
-    try:
-        return float(text)
-    except ValueError:
-        raise InputError(f"commit is {text!r}; expected 'one' or a probability above 0 and at most 1") from None
-
-
-def check_order(order: str, commit: Commit) -> None:
-    """Refuse an order or a commit that does not exist."""
-    if order not in get_args(Order):
-        raise InputError(f"order is {order!r}; expected one of {', '.join(get_args(Order))}")
-    if commit != "one" and not (isinstance(commit, int | float) and 0.0 < commit <= 1.0):
-        raise InputError(f"commit is {commit!r}; expected 'one' or a probability above 0 and at most 1")
-
-
 _LAST = 1 << 30  # behind every mention
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The candidates whose scores are still asked for, one behind the other."""
+    """The candidates whose scores are still asked for, end to end."""
 
     mention: Tensor  # (candidates,)
     cell: Tensor  # (candidates,): which of the question's cells, counted along its rows
     rows: tuple[Tensor, Tensor]  # B* and b*_o
 
-    def among(self, mentions: Tensor) -> _Asked:
+    def select(self, mentions: Tensor) -> _Asked:
         """Drop the candidates of all but some mentions (mentions,), where that is worth it."""
         kept = mentions[self.mention].nonzero().squeeze(1)
         if len(kept) > SHRINK * len(self.mention):
@@ -175,8 +156,8 @@ class _Run:
             cell = (self.exists & live.unsqueeze(-1)).flatten().nonzero().squeeze(1)
             rows = self.network.candidate_rows(self.question.candidates.flatten()[cell])
             self.asked = _Asked(cell // self.exists.shape[1], cell, rows)
-        self.static = self.whole.among(wanted)
-        self.asked = self.asked.among(live)
+        self.static = self.whole.select(wanted)
+        self.asked = self.asked.select(live)
         self.slot = (live.cumsum(0) - 1).clamp_min(0)
         self.steps_unseen = STEPS_UNSEEN - 1 if live.is_cuda else 0
         return True
@@ -189,8 +170,8 @@ class _Run:
         logits = scores.new_full(self.exists.shape, float("-inf"))
         logits.view(-1).index_copy_(0, self.asked.cell, scores)
         logits = torch.where(self.question.candidates == MASK, 0.0, logits)
-        if self.question.favour is not None:
-            logits = logits + self.question.favour
+        if self.question.prior_bias is not None:
+            logits = logits + self.question.prior_bias
         # A mention that is not asked for has no distribution; zeros instead of NaN keep it out of every maximum.
         return torch.softmax(logits, -1).nan_to_num(0.0)
 

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +19,9 @@ from tokenizers import Tokenizer as _Tokenizer
 from tokenizers import models, normalizers, pre_tokenizers
 
 from deixis.errors import ArtefactError
+from deixis.settings import Splitting
 
-__all__ = ["MAX_MENTIONS", "MAX_PIECES", "Encoding", "Splitting", "Tokenizer", "Window", "windows_of"]
-
-Splitting = Literal["simple", "overlapping", "per_mention"]
-SPLITTINGS: tuple[Splitting, ...] = get_args(Splitting)
+__all__ = ["MAX_MENTIONS", "MAX_PIECES", "Encoding", "Tokenizer", "Window", "windows_of"]
 
 MAX_PIECES = 510  # of text in a window: BERT's 512 positions less [CLS] and [SEP]
 MAX_MENTIONS = 128  # in a window

@@ -1,25 +1,25 @@
-"""In which numbers a network that only answers computes: fp32, bf16 (GPUs) or int8 (CPUs).
+"""Inference precision: fp32, bf16 (GPUs) or int8 (CPUs).
 
     fp32    as trained
-    bf16    rows and weights of the layers in bf16; twice as fast as fp32 or more where the hardware multiplies it
+    bf16    rows and weights of the layers in bf16; at least twice as fast as fp32 where the hardware supports it
     int8    the layers' products in int8, everything between them in fp32:
 
             x (rows, in)  ≈ (q - z) · s · c          q: 0 to 255; s (rows,): one scale a row, found anew for each
             W (out, in)   ≈ W₈ · t / c               t (out,): one scale an output
             x·Wᵀ + b      ≈ ((q - z)·W₈ᵀ) · s · t + b    the sum in int32, exact
 
-            c (in,) evens the inputs out: a few are always larger than the rest, and would make the steps of all
-            coarse. How far each goes is seen once, when the network is opened. z is 128; behind gelu, where x is
-            hardly negative, its least number is taken off first, and z is 0.
+            c (in,) balances the inputs: a few are always larger than the rest, and would make the steps of all
+            coarse. The range of each is measured once, when the network is opened. z is 128; after gelu, where x is
+            hardly negative, the least value is subtracted first, and z is 0.
 
-A scale of its own makes a row independent of the others it is computed with: batches change no answer in int8 either.
-Training keeps its weights: `compute_in` is for a network that was opened to answer.
+A row has a scale of its own, so it does not depend on the rest of its batch: batches change no answer in int8 either.
+`compute_in` drops the trained weights; it is for a network that was opened to answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - the field's own name for it
@@ -28,54 +28,55 @@ from torch import Tensor, nn
 from deixis.errors import InputError
 from deixis.network.batching import Batch, make_batch
 from deixis.network.encoding import Tokenizer, windows_of
-from deixis.network.model import Network, SelfAttention
+from deixis.network.layers import SelfAttention
+from deixis.network.model import Network
 from deixis.network.quantisation import quantise_rows
 from deixis.network.special import MASK, SPECIAL
+from deixis.settings import Precision
 
-__all__ = ["Arithmetic", "check_arithmetic", "compute_in", "usual_windows"]
+__all__ = ["calibration_batch", "check_precision", "compute_in"]
 
-Arithmetic = Literal["fp32", "bf16", "int8"]
-USUAL = 128  # names are enough to see which inputs are large
-PLAIN: tuple[str, list[float], str] = ("none", [], "")  # nothing is done behind a product
+CALIBRATION_NAMES = 128  # enough to see which inputs are large
+PLAIN: tuple[str, list[float], str] = ("none", [], "")  # nothing is done after a product
 LEAST = -0.17  # of gelu, in either form, and of relu
 
 
-def check_arithmetic(name: str, device: torch.device) -> None:
-    """Refuse an arithmetic that does not exist, or not on a device."""
-    if name not in get_args(Arithmetic):
-        raise InputError(f"the arithmetic is {name!r}; expected one of {', '.join(get_args(Arithmetic))}")
+def check_precision(name: str, device: torch.device) -> None:
+    """Refuse a precision that does not exist, or not on a device."""
+    if name not in get_args(Precision):
+        raise InputError(f"the precision is {name!r}; expected one of {', '.join(get_args(Precision))}")
     if name == "int8" and device.type != "cpu":
-        raise InputError(f"int8 arithmetic is for CPUs; on {device.type} take bf16 or fp32")
+        raise InputError(f"int8 runs on CPUs only; use bf16 or fp32 on {device.type}")
     if name == "int8" and not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
-        raise InputError("int8 arithmetic needs oneDNN, which this torch was built without; take fp32")
+        raise InputError("int8 needs oneDNN, which this torch was built without; use fp32")
 
 
-def compute_in(network: Network, arithmetic: Arithmetic, usual: Batch | None = None) -> None:
-    """Let a network compute its layers in some arithmetic from now on; but for fp32, its former weights are gone.
+def compute_in(network: Network, precision: Precision, calibration: Batch | None = None) -> None:
+    """Make a network compute its layers in a precision from now on; except for fp32, the trained weights are dropped.
 
-    `usual` are windows that show int8 what the inputs of its products are like; any text does.
+    int8 measures the ranges of its inputs on the calibration batch; any text will do.
     """
-    if arithmetic == "fp32":
+    if precision == "fp32":
         return
-    far = {} if usual is None or arithmetic != "int8" else _look(network, usual)
+    ranges = {} if calibration is None or precision != "int8" else _input_ranges(network, calibration)
     for layer in network.encoder.layers:
-        layer.attention.self = _joint(layer.attention.self, arithmetic, far)
-        if arithmetic == "int8":
+        layer.attention.self = _joint(layer.attention.self, precision, ranges)
+        if precision == "int8":
             for block in (layer.attention.output, layer.intermediate, layer.output):
                 least = LEAST if block is layer.output else None
-                block.dense = Int8(block.dense.weight, block.dense.bias, far.get(block.dense), least)  # type: ignore[assignment]
-    if arithmetic == "bf16":
+                block.dense = Int8(block.dense.weight, block.dense.bias, ranges.get(block.dense), least)  # type: ignore[assignment]
+    if precision == "bf16":
         network.precision = torch.bfloat16
         network.encoder.to(torch.bfloat16)
 
 
-def usual_windows(tokenizer: Tokenizer, titles: Sequence[str]) -> Batch:
-    """Return windows of a text that every model has: names of its entities."""
-    some = titles[len(SPECIAL) :: max(1, len(titles) // USUAL)][:USUAL]
+def calibration_batch(tokenizer: Tokenizer, titles: Sequence[str]) -> Batch:
+    """Return windows of a text that every model can write: names of its entities."""
+    some = titles[len(SPECIAL) :: max(1, len(titles) // CALIBRATION_NAMES)][:CALIBRATION_NAMES]
     texts = []
-    for first in range(0, len(some), USUAL // 4):
+    for first in range(0, len(some), CALIBRATION_NAMES // 4):
         text, spans = "", []
-        for title in some[first : first + USUAL // 4]:
+        for title in some[first : first + CALIBRATION_NAMES // 4]:
             text += "and the "
             spans.append((len(text), len(text) + len(title)))
             text += f"{title}, "
@@ -85,26 +86,26 @@ def usual_windows(tokenizer: Tokenizer, titles: Sequence[str]) -> Batch:
 
 
 @torch.inference_mode()
-def _look(network: Network, batch: Batch) -> dict[nn.Module, Tensor]:
-    """Return how far each input (in,) of each projection goes when some windows are read."""
-    far: dict[nn.Module, Tensor] = {}
+def _input_ranges(network: Network, batch: Batch) -> dict[nn.Module, Tensor]:
+    """Return the largest absolute value of each input (in,) of each projection, over some windows."""
+    ranges: dict[nn.Module, Tensor] = {}
 
-    def look(module: nn.Module, given: tuple[Tensor], _: Any) -> None:
-        far.setdefault(module, given[0].abs().amax(0))  # words come first, and answers are like them
+    def measure(module: nn.Module, given: tuple[Tensor], _: Any) -> None:
+        ranges.setdefault(module, given[0].abs().amax(0))  # words come first, and answers are like them
 
-    hooks = [part.register_forward_hook(look) for part in network.encoder.modules() if isinstance(part, nn.Linear)]
+    hooks = [part.register_forward_hook(measure) for part in network.encoder.modules() if isinstance(part, nn.Linear)]
     network.answer(network.read(batch), torch.full_like(batch.starts, MASK))
     for hook in hooks:
         hook.remove()
-    return far
+    return ranges
 
 
-def _joint(three: nn.Module, arithmetic: Arithmetic, far: dict[nn.Module, Tensor]) -> Joint:
-    assert isinstance(three, SelfAttention), "compute_in is for a network as it was opened"
+def _joint(three: nn.Module, precision: Precision, ranges: dict[nn.Module, Tensor]) -> Joint:
+    assert isinstance(three, SelfAttention), "compute_in was called before"
     parts = (three.query, three.key, three.value)
     weight, bias = torch.cat([part.weight for part in parts]), torch.cat([part.bias for part in parts])
-    if arithmetic == "int8":
-        return Joint(Int8(weight, bias, far.get(three.key)))
+    if precision == "int8":
+        return Joint(Int8(weight, bias, ranges.get(three.key)))
     joint = nn.Linear(1, 1, device="meta")
     joint.weight, joint.bias = nn.Parameter(weight, requires_grad=False), nn.Parameter(bias, requires_grad=False)
     return Joint(joint)
@@ -130,15 +131,17 @@ class Joint(nn.Module):
 
 
 class Int8(nn.Module):
-    """A projection in int8; where its inputs have a least number, they are spent."""
+    """A projection in int8; inputs with a known least value are overwritten."""
 
-    def __init__(self, weight: Tensor, bias: Tensor, far: Tensor | None = None, least: float | None = None) -> None:
+    def __init__(
+        self, weight: Tensor, bias: Tensor, input_range: Tensor | None = None, least: float | None = None
+    ) -> None:
         super().__init__()
         weight, bias = weight.detach(), bias.detach()
-        far = torch.ones_like(weight[0]) if far is None else far
-        # An input that was not seen far out may go there yet. The root: rows and weights have steps alike.
-        far = far.clamp_min(2 * float(far.median()) + 1e-6)
-        even = (far / weight.abs().amax(0).clamp_min(1e-6)).sqrt()
+        largest = torch.ones_like(weight[0]) if input_range is None else input_range
+        # An input that was small so far may become larger. The root: rows and weights share the loss of precision.
+        largest = largest.clamp_min(2 * float(largest.median()) + 1e-6)
+        even = (largest / weight.abs().amax(0).clamp_min(1e-6)).sqrt()
         self.least = least
         self.factor = 1 / even  # (in,)
         self.weight, self.scale = quantise_rows(weight * even)  # (out, in), (out,)

@@ -24,8 +24,9 @@ from deixis.corpus.windows import WindowSet
 from deixis.documents import Document, Mention
 from deixis.folder.model_folder import ModelFolder
 from deixis.knowledge.vocabulary import Vocabulary
+from deixis.network.config import Config, WordsSee
 from deixis.network.encoding import Tokenizer
-from deixis.network.model import Config, Network, WordsSee
+from deixis.network.model import Network
 from deixis.training import Recipe, Step, TrainingData, train
 from deixis.wikipedia.articles import read_articles
 from deixis.wikipedia.extraction import build_articles

@@ -128,7 +128,7 @@ class _Run:
         if isinstance(table, DescribedTable):
             table.dropout = recipe.row_dropout
         compiled = recipe.compile in ("on", "tuned") or (recipe.compile == "auto" and on_gpu)
-        network.compile_layers(compiled, tuned=recipe.compile == "tuned")
+        network.compile_layers(compiled)
         if on_gpu:
             torch.set_float32_matmul_precision("high")  # the few products that stay in fp32 use the tensor cores too
         if processes.leads and (other := recipe.differences(_shape(network))):

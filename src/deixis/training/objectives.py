@@ -11,7 +11,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the field's own name for it
 from torch import Tensor
 
-from deixis.network.model import Network, Static
+from deixis.network.model import Network
+from deixis.network.reading import Static
 from deixis.network.special import PAD
 from deixis.training.steps import Pass
 

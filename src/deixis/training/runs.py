@@ -15,8 +15,8 @@ from deixis.documents import Document
 from deixis.errors import InputError
 from deixis.folder.model_folder import ModelFolder, Precision, network_from_bert
 from deixis.knowledge.vocabulary import Vocabulary
+from deixis.network.config import WordsSee
 from deixis.network.encoding import Tokenizer
-from deixis.network.model import WordsSee
 from deixis.training.checkpoints import Saving
 from deixis.training.data import TrainingData
 from deixis.training.descriptions import describe, describe_table, fold, load_vectors, read_descriptions, save_vectors

@@ -26,7 +26,8 @@ from deixis.errors import InputError
 from deixis.folder.model_folder import ModelFolder
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.batching import Batch
-from deixis.network.model import Network, Static
+from deixis.network.model import Network
+from deixis.network.reading import Static
 from deixis.network.special import MASK, PAD, SPECIAL, UNK
 from deixis.training.objectives import Outcome, labelled_loss, read_targets, score_rows
 from deixis.training.recipe import Recipe
