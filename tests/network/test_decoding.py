@@ -308,7 +308,7 @@ def test_single_candidates_need_no_pass() -> None:
         ({"commit": 0.0}, "commit is 0.0"),
         ({"commit": "two"}, "commit is 'two'"),
         ({"windows": "all"}, "windows is 'all'"),
-        ({"unknown": "drop"}, "unknown is 'drop'"),
+        ({"released": "2020"}, "released is '2020'"),
         ({"top": 0}, "top is 0"),
     ],
 )
