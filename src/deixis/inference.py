@@ -226,6 +226,7 @@ class Disambiguator:
         """Resolve the mentions of many documents, in their order; read as they are needed, batched together.
 
         Examples:
+            >>> from deixis import Candidate
             >>> nlp = Disambiguator.load("velm/model")
             >>> falcon = (Candidate("Falcon (boat)"), Candidate("Falcon (opening)"))  # in place of the store's
             >>> texts = ("The Silver Oar, then the Falcon.", "The Golden Rook, then the Falcon.")
