@@ -17,7 +17,16 @@ from typing import IO, Any, BinaryIO, cast
 
 from deixis.errors import ArtefactError, InputError
 
-__all__ = ["MANIFEST", "Manifest", "digest_file", "folder_aside", "open_text", "read_lines", "write_aside"]
+__all__ = [
+    "MANIFEST",
+    "Manifest",
+    "copy_or_link",
+    "digest_file",
+    "folder_aside",
+    "open_text",
+    "read_lines",
+    "write_aside",
+]
 
 MANIFEST = "manifest.json"
 VERSION = 1  # of the formats; raised when an older reader would misread a newer file
@@ -126,6 +135,15 @@ def folder_aside(folder: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise
+
+
+def copy_or_link(source: Path, target: Path) -> None:
+    """Put a file of an artefact into another one: linked where that is possible, as neither is ever written to."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
 
 
 def open_text(path: Path) -> IO[bytes]:

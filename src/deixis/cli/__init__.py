@@ -8,6 +8,7 @@ import sys
 import typer
 
 from deixis.cli.articles import articles
+from deixis.cli.assemble import assemble
 from deixis.cli.calibrate import calibrate
 from deixis.cli.candidates import candidates
 from deixis.cli.convert_luke import convert_luke
@@ -55,6 +56,7 @@ app.command()(evaluate)
 app.command()(calibrate)
 app.command()(pretrain)
 app.command()(finetune)
+app.command()(assemble)
 app.command()(quantise)
 
 

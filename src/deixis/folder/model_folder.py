@@ -3,21 +3,23 @@
 config.json            the shape of the network
 encoder.safetensors    every tensor but those of the next, in fp32, fp16, int12 or int8 (quantisation.py)
 entities.safetensors   the entity table (fp32, fp16, or int8 with a scale a row) and its biases
-vocabulary.jsonl       entities in the order of their rows
+knowledge/             entities in the order of their rows, with their names (knowledge/knowledge.py), or, as training
+vocabulary.jsonl       writes it, the entities alone
 tokenizer.json
-candidates/            the store, where the folder has one
 linking.json           how plain texts are linked, where it is not as by default
-descriptions.safetensors  the map from descriptions to rows, where one was fitted (describing.py)
-entities.jsonl         the entities that were added, as they were described (knowledge.py)
+descriptions.safetensors  the map from descriptions to rows, where one was fitted (knowledge/describe.py)
+added.safetensors      rows and biases of the entities that were added since
+entities.jsonl         these entities, as they were described (knowledge/entities.py)
 README.md              the model card, where somebody wrote one
 manifest.json          digests of all but the card, parents
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import getpass
 import json
-import shutil
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -29,7 +31,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from deixis.artefacts import MANIFEST, Manifest, digest_file, folder_aside
+from deixis.artefacts import MANIFEST, Manifest, copy_or_link, digest_file, folder_aside
 from deixis.errors import ArtefactError, InputError
 from deixis.knowledge.describe import Describer
 from deixis.knowledge.vocabulary import Vocabulary
@@ -41,16 +43,21 @@ from deixis.network.quantisation import dequantise, quantise
 from deixis.network.special import MASK, SPECIAL
 
 if TYPE_CHECKING:
+    from deixis.knowledge.assemble import Source
+    from deixis.knowledge.knowledge import Knowledge
     from deixis.knowledge.names import Names
+    from deixis.knowledge.overlay import Overlay
 
 __all__ = [
     "Linking",
     "ModelFolder",
     "Precision",
+    "assemble_folder",
     "convert_luke",
     "network_from_bert",
     "packaged_model",
     "quantise_folder",
+    "read_old",
     "relink",
 ]
 
@@ -61,9 +68,11 @@ EncoderPrecision = Literal["fp32", "fp16", "int12", "int8"]
 PRECISIONS: dict[torch.dtype, Precision] = {torch.float32: "fp32", torch.float16: "fp16", torch.int8: "int8"}
 
 CONFIG, ENCODER, ENTITIES, VOCABULARY = "config.json", "encoder.safetensors", "entities.safetensors", "vocabulary.jsonl"
-CANDIDATES, LINKING, CARD = "candidates", "linking.json", "README.md"
+KNOWLEDGE, LINKING, CARD = "knowledge", "linking.json", "README.md"
+OLD_STORE = "candidates"  # names as they lay in model folders before knowledge did
 PACKAGED = Path(__file__).parents[1] / "models" / "default"  # the model that deixis comes with
-DESCRIBER, KNOWN = "descriptions.safetensors", "entities.jsonl"
+DESCRIBER, KNOWN, ADDED = "descriptions.safetensors", "entities.jsonl", "added.safetensors"
+KEPT = ("table", "encoder", "linking", "described", "language", "domain")  # of what is told, what edits leave as it is
 TABLE = "entity_embeddings.entity_embeddings.weight"
 SCALE = "entity_embeddings.entity_embeddings.scale"
 BIAS = "entity_predictions.bias"
@@ -109,18 +118,29 @@ class ModelFolder:
         >>> parts = ModelFolder.load(Path("velm/model"))
         >>> parts.network.config.words_see, parts.linking
         ('placeholders', Linking(names=None, answers=0.0, prior=0.0))
-        >>> manifest = parts.save(Path("small"), table="int8", candidates=Path("velm/store"))
+        >>> manifest = parts.save(Path("small"), table="int8")
         >>> sorted(manifest.files)[-1]
-        'vocabulary.jsonl'
+        'tokenizer.json'
     """
 
     network: Network
     tokenizer: Tokenizer
-    vocabulary: Vocabulary
-    store: Names | None = None  # what `load` found; `save` copies the one whose path it is given
+    knowledge: Knowledge | Vocabulary
     linking: Linking = field(default_factory=Linking)
     describer: Describer | None = None
     known: tuple[bytes, ...] = ()  # lines of JSON, one for each entity that was added
+    folder: Path | None = None  # where it was loaded from
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The entities in the order of their rows; of knowledge it is made when asked for."""
+        return self.knowledge if isinstance(self.knowledge, Vocabulary) else self.knowledge.vocabulary
+
+    @property
+    def names(self) -> Knowledge | None:
+        """The knowledge, where it has names."""
+        has_names = not isinstance(self.knowledge, Vocabulary) and self.knowledge.has_names
+        return cast("Knowledge", self.knowledge) if has_names else None
 
     def save(
         self,
@@ -128,14 +148,16 @@ class ModelFolder:
         *,
         table: Precision = "fp32",
         encoder: EncoderPrecision = "fp32",
-        candidates: Path | None = None,
+        source: Source | None = None,
+        title_filter: Path | None = None,
         parents: Mapping[str, str] | None = None,
         parameters: Mapping[str, Any] | None = None,
     ) -> Manifest:
-        """Write the folder, whole or not at all; `candidates` is a store to copy into it.
+        """Write the folder, whole or not at all; from a source knowledge is put together, of entities with a row here.
 
         `parents` and `parameters` tell the manifest what the model was made from, and how.
         """
+        parameters = {"table": table, "encoder": encoder, **(parameters or {})}
         state = {name: tensor.detach().cpu().contiguous() for name, tensor in self.network.state_dict().items()}
         entities = {BIAS: state.pop(BIAS), **_table_state(self.network.entity_embeddings.entity_embeddings, table)}
         state = {name: tensor for name, tensor in state.items() if name not in (TABLE, SCALE)}
@@ -143,94 +165,255 @@ class ModelFolder:
             state = {name: tensor.half() for name, tensor in state.items()}
         elif encoder != "fp32":
             state = quantise(state, 8 if encoder == "int8" else 12)
+        config = self.network.config
         with folder_aside(folder) as aside:
-            (aside / CONFIG).write_text(json.dumps(self.network.config.to_json(), indent=1) + "\n")
+            digests: dict[str, str] = {}
+            if source is not None:
+                entities = self._assemble(aside / KNOWLEDGE, source, entities, parameters, title_filter)
+                config = replace(config, entities=len(entities[BIAS]))
+            elif isinstance(self.knowledge, Vocabulary):
+                self.knowledge.save(aside / VOCABULARY)
+            else:
+                digests, entities = self._keep_knowledge(aside, entities)
+                config = replace(config, entities=self.knowledge.size)
+            (aside / CONFIG).write_text(json.dumps(config.to_json(), indent=1) + "\n")
             save_file(state, aside / ENCODER)
             save_file(entities, aside / ENTITIES)
-            self.vocabulary.save(aside / VOCABULARY)
             self.tokenizer.save(aside)
             if self.linking != Linking():
                 (aside / LINKING).write_text(json.dumps(asdict(self.linking)) + "\n")
             if self.describer is not None:
                 self.describer.save(aside / DESCRIBER)
-            if self.known:
-                (aside / KNOWN).write_bytes(b"".join(line + b"\n" for line in self.known))
-            if candidates is not None:
-                shutil.copytree(candidates, aside / CANDIDATES)
-                if (added := getattr(self.store, "extension", None)) is not None:
-                    added.save(aside / CANDIDATES)
-            # The card is no part of what the digest stands for: it tells figures measured with the finished folder.
-            paths = sorted(path for path in aside.rglob("*") if path.is_file() and path.name != CARD)
-            files = {str(path.relative_to(aside)): digest_file(path) for path in paths}
-            counts = {"entities": len(self.vocabulary.entities), "entities added": len(self.known)}
-            told = {"table": table, "encoder": encoder, **(parameters or {})}
-            manifest = Manifest("model", told, dict(parents or {}), files, counts)
-            manifest.save(aside / MANIFEST)
+            return self._seal(aside, config.entities, digests, parents, parameters)
+
+    def _assemble(
+        self,
+        folder: Path,
+        source: Source,
+        entities: Mapping[str, Tensor],
+        parameters: Mapping[str, Any],
+        title_filter: Path | None,
+    ) -> dict[str, Tensor]:
+        """Write the knowledge of a source, and return the rows in its order."""
+        from deixis.knowledge.assemble import assemble
+
+        told = {name: parameters[name] for name in ("language", "domain") if name in parameters}
+        numbers = torch.from_numpy(assemble(folder, source, told, title_filter=title_filter))
+        order = torch.arange(len(numbers) + len(SPECIAL))
+        order[numbers] = torch.tensor([self._row(title) for title in source.known.titles], dtype=torch.int64)
+        return {name: tensor[order] for name, tensor in entities.items()}
+
+    def _keep_knowledge(self, aside: Path, entities: Mapping[str, Tensor]) -> tuple[dict[str, str], dict[str, Tensor]]:
+        """Put the knowledge and what was added to it into a folder; return known digests, and the other rows."""
+        knowledge = cast("Knowledge", self.knowledge)
+        digests = {}
+        for name, digest in knowledge.manifest.files.items():
+            copy_or_link(knowledge.folder / name, aside / KNOWLEDGE / name)
+            digests[f"{KNOWLEDGE}/{name}"] = digest
+        knowledge.manifest.save(aside / KNOWLEDGE / MANIFEST)
+        self._save_added(aside, {name: tensor[knowledge.size :] for name, tensor in entities.items()})
+        return digests, {name: tensor[: knowledge.size].clone() for name, tensor in entities.items()}
+
+    def _save_added(self, aside: Path, rows: Mapping[str, Tensor]) -> None:
+        """Write what was added to the knowledge and removed from it."""
+        knowledge = cast("Knowledge", self.knowledge)
+        if knowledge.overlay.titles or knowledge.overlay.hidden:
+            knowledge.overlay.save(aside / KNOWLEDGE / "added.json")
+        if len(rows[BIAS]):
+            save_file({name: tensor.contiguous() for name, tensor in rows.items()}, aside / ADDED)
+        if self.known:
+            (aside / KNOWN).write_bytes(b"".join(line + b"\n" for line in self.known))
+
+    def _seal(
+        self,
+        aside: Path,
+        entities: int,
+        digests: Mapping[str, str],
+        parents: Mapping[str, str] | None,
+        parameters: Mapping[str, Any],
+    ) -> Manifest:
+        """Write the manifest; some digests are known."""
+        # The card is no part of what the digest stands for: it tells figures measured with the finished folder.
+        names = sorted(str(path.relative_to(aside)) for path in aside.rglob("*") if path.is_file())
+        files = {name: digests.get(name) or digest_file(aside / name) for name in names if name != CARD}
+        removed = 0 if isinstance(self.knowledge, Vocabulary) else len(self.knowledge.overlay.hidden)
+        added = 0 if isinstance(self.knowledge, Vocabulary) else len(self.knowledge.overlay.titles)
+        counts = {"entities": entities - len(SPECIAL) + added - removed, "entities added": len(self.known)}
+        manifest = Manifest("model", dict(parameters), dict(parents or {}), files, counts)
+        manifest.save(aside / MANIFEST)
         return manifest
+
+    def save_edited(self, folder: Path, parents: Mapping[str, str]) -> Manifest:
+        """Write a folder in which entities were added or removed, or the map from descriptions fitted.
+
+        All other files are those of the folder it was loaded from, and linked where the file system can: the time is
+        that of the change.
+        """
+        if self.folder is None or isinstance(self.knowledge, Vocabulary):
+            raise InputError("only a model that was loaded from a folder with names can be edited; see deixis assemble")
+        made = Manifest.load(self.folder / MANIFEST, "model")
+        table = self.network.entity_embeddings.entity_embeddings
+        state = {BIAS: self.network.entity_predictions.bias, TABLE: table.weight, SCALE: table.scale}
+        first = self.knowledge.size
+        rows = {name: tensor.detach()[first:].cpu() for name, tensor in state.items() if tensor is not None}
+        changed = {ADDED, KNOWN, f"{KNOWLEDGE}/added.json"} | ({DESCRIBER} if self.describer is not None else set())
+        digests = {name: digest for name, digest in made.files.items() if name not in changed}
+        told = {name: made.parameters[name] for name in KEPT if name in made.parameters}
+        with folder_aside(folder) as aside:
+            for name in digests:
+                copy_or_link(self.folder / name, aside / name)
+            self._save_added(aside, rows)
+            if self.describer is not None:
+                self.describer.save(aside / DESCRIBER)
+            return self._seal(aside, first, digests, {"model": made.digest, **parents}, told)
 
     def among(self, vocabulary: Vocabulary) -> ModelFolder:
         """Return the model with the entities of a smaller vocabulary only; its answers among them are the same."""
         rows = torch.tensor([*range(len(SPECIAL)), *map(self._row, vocabulary.entities)])
         state = self.network.state_dict()
-        return self._with_rows(vocabulary, {name: state[name][rows] for name in (TABLE, SCALE, BIAS) if name in state})
+        found = {name: state[name][rows] for name in (TABLE, SCALE, BIAS) if name in state}
+        return replace(self._with_rows(found), knowledge=vocabulary)
 
-    def with_rows(self, titles: Sequence[str], rows: Tensor, biases: Tensor) -> ModelFolder:
-        """Return the model with more entities, their rows in the table's own precision."""
-        state, more = self.network.state_dict(), self._as_table(rows, biases)
-        counts = [*self.vocabulary.counts, *([0] * len(titles))]
-        vocabulary = Vocabulary([*self.vocabulary.titles, *titles], counts)
-        return self._with_rows(
-            vocabulary, {name: torch.cat([state[name], more[name].to(state[name].device)]) for name in more}
-        )
+    def with_table(self, vocabulary: Vocabulary, table: Mapping[str, Tensor]) -> ModelFolder:
+        """Return the model with other entities altogether; the special rows stay."""
+        state = self.network.state_dict()
+        found = {name: torch.cat([state[name][: len(SPECIAL)].cpu(), rows]) for name, rows in table.items()}
+        return replace(self._with_rows(found), knowledge=vocabulary)
 
-    def with_changed(self, titles: Sequence[str], rows: Tensor, biases: Tensor) -> ModelFolder:
-        """Return the model with other rows of some of its entities; those of the others stay to the bit."""
-        state, other = self.network.state_dict(), self._as_table(rows, biases)
-        device = state[BIAS].device
-        at = torch.tensor([self._row(title) for title in titles], dtype=torch.int64, device=device)
-        changed = {name: state[name].index_copy(0, at, other[name].to(device)) for name in other}
-        return self._with_rows(self.vocabulary, changed)
+    def with_overlay(self, overlay: Overlay, rows: Sequence[int], more: Mapping[str, Tensor]) -> ModelFolder:
+        """Return the model with other added entities: those that have these rows here, then those of `more`."""
+        knowledge = cast("Knowledge", self.knowledge)
+        state = self.network.state_dict()
+        found = {}
+        for name in (TABLE, SCALE, BIAS):
+            if name in state:
+                kept = [state[name][: knowledge.size], state[name][list(rows)]]
+                found[name] = torch.cat([*kept, *([more[name].to(state[name].device)] if more else [])])
+        return replace(self._with_rows(found), knowledge=knowledge.with_overlay(overlay))
 
-    def _as_table(self, rows: Tensor, biases: Tensor) -> dict[str, Tensor]:
+    def as_table(self, rows: Tensor, biases: Tensor) -> dict[str, Tensor]:
         """Return rows and biases as the tensors of the table, in its own precision."""
         precision = PRECISIONS[self.network.entity_embeddings.entity_embeddings.weight.dtype]
         return {BIAS: biases, **_table_state(EntityTable(rows), precision)}
 
-    def _with_rows(self, vocabulary: Vocabulary, table: Mapping[str, Tensor]) -> ModelFolder:
+    def _with_rows(self, table: Mapping[str, Tensor]) -> ModelFolder:
         """Return the model with other rows of B; all other weights are shared."""
         network = _shallow(self.network)
-        network.config = replace(network.config, entities=len(vocabulary))
+        network.config = replace(network.config, entities=len(table[BIAS]))
         network.entity_embeddings = _shallow(network.entity_embeddings)
         network.entity_embeddings.entity_embeddings = EntityTable(table[TABLE], table.get(SCALE))
         network.entity_predictions = _shallow(network.entity_predictions)
         network.entity_predictions.bias = nn.Parameter(table[BIAS])
-        return replace(self, network=network.eval(), vocabulary=vocabulary)
+        return replace(self, network=network.eval())
 
     def _row(self, title: str) -> int:
-        row = self.vocabulary.row(title)
+        row = self.knowledge.number(title)
         if row is None:
-            raise InputError(f"the model has no row for {title!r}; give titles of its vocabulary")
+            raise InputError(f"the model has no row for {title!r}; give titles of its entities")
         return row
 
     @classmethod
     def load(cls, folder: Path) -> ModelFolder:
         """Open a folder; every file is checked against the manifest, and the entity table stays on disk."""
-        if not folder.is_dir():
-            raise ArtefactError(f"{folder} is no folder; expected a model folder of deixis")
-        Manifest.load(folder / MANIFEST, "model").verify(folder)
+        folder, manifest = opened(folder)
+        manifest.verify(folder)
         config = _config(folder / CONFIG)
-        vocabulary = Vocabulary.load(folder / VOCABULARY)
-        if len(vocabulary) != config.entities:
-            raise ArtefactError(f"{folder / VOCABULARY} has {len(vocabulary)} rows; {CONFIG} says {config.entities}")
+        knowledge: Knowledge | Vocabulary
+        if (folder / VOCABULARY).exists():
+            knowledge = Vocabulary.load(folder / VOCABULARY)
+            size = len(knowledge)
+        else:
+            # Imported here: machines that only train need not have what knowledge is read with.
+            from deixis.knowledge.knowledge import Knowledge
+
+            knowledge = Knowledge.open(folder / KNOWLEDGE)
+            size = knowledge.size
+        if size != config.entities:
+            raise ArtefactError(f"{folder} knows {size} entities; its {CONFIG} says {config.entities}")
         entities = _tensors(folder / ENTITIES)
+        if (folder / ADDED).exists():
+            more = _tensors(folder / ADDED)
+            entities = {name: torch.cat([tensor, more[name]]) for name, tensor in entities.items()}
+            config = replace(config, entities=len(knowledge))
         with torch.device("meta"):  # nothing is allocated that is not on disk
             network = Network(config)
         network.entity_embeddings.entity_embeddings = EntityTable(entities[TABLE], entities.get(SCALE))
         _fill(network, dequantise(_tensors(folder / ENCODER)) | entities, folder)
-        store, linking = _store(folder / CANDIDATES), _linking(folder / LINKING)
         describer = Describer.load(folder / DESCRIBER) if (folder / DESCRIBER).exists() else None
         known = tuple((folder / KNOWN).read_bytes().splitlines()) if (folder / KNOWN).exists() else ()
-        return cls(network, Tokenizer.load(folder), vocabulary, store, linking, describer, known)
+        return cls(network, Tokenizer.load(folder), knowledge, _linking(folder / LINKING), describer, known, folder)
+
+
+def opened(folder: Path) -> tuple[Path, Manifest]:
+    """Return a folder and its manifest; those that were written before names, titles and rows were one are refused."""
+    if not folder.is_dir():
+        raise ArtefactError(f"{folder} is not a directory; expected a deixis model folder")
+    manifest = Manifest.load(folder / MANIFEST, "model")
+    if f"{OLD_STORE}/{MANIFEST}" not in manifest.files:
+        return folder, manifest
+    if folder.resolve() != PACKAGED.resolve():
+        raise ArtefactError(f"{folder} was written by an earlier deixis; convert it: deixis assemble {folder} -o NEW")
+    # Until the packaged model is shipped in this format it is converted when it is first opened.
+    target = Path(tempfile.gettempdir()) / f"deixis-{manifest.digest[:16]}-{getpass.getuser()}"
+    if not (target / MANIFEST).exists():
+        with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+            assemble_folder(folder, Path(scratch) / "model")
+            with contextlib.suppress(OSError):  # another process was faster
+                (Path(scratch) / "model").rename(target)
+    return target, Manifest.load(target / MANIFEST, "model")
+
+
+def read_old(folder: Path) -> tuple[ModelFolder, Names | None]:
+    """Open a folder as deixis wrote it until names, titles and rows had one number; its files are checked."""
+    from deixis.knowledge.names import Names
+
+    manifest = Manifest.load(folder / MANIFEST, "model")
+    manifest.verify(folder)
+    if (folder / KNOWN).exists():
+        raise ArtefactError(f"{folder} has added entities; convert the model without them and add them again")
+    with tempfile.TemporaryDirectory() as scratch:
+        plain = Path(scratch)
+        for name in manifest.files:
+            if not name.startswith(OLD_STORE):
+                (plain / name).symlink_to((folder / name).resolve())
+        replace(manifest, files={}).save(plain / MANIFEST)
+        model = ModelFolder.load(plain)
+    return model, Names.open(folder / OLD_STORE) if (folder / OLD_STORE).exists() else None
+
+
+def assemble_folder(
+    source: Path,
+    target: Path,
+    *,
+    names: Path | None = None,
+    redirects: Mapping[str, str] | None = None,
+    entities: Vocabulary | None = None,
+    title_filter: Path | None = None,
+    wikidata: Mapping[str, str] | None = None,
+    parents: Mapping[str, str] | None = None,
+) -> Manifest:
+    """Write a model folder with knowledge: a model's entities, or some of them, with the names of a store.
+
+    Folders of before, with a store of their own, are converted.
+    """
+    from deixis.knowledge.assemble import FromStore
+    from deixis.knowledge.names import Names
+
+    made = Manifest.load(source / MANIFEST, "model")
+    is_old = f"{OLD_STORE}/{MANIFEST}" in made.files
+    model, own = read_old(source) if is_old else (ModelFolder.load(source), None)
+    store = own if names is None else Names.open(names)
+    if store is None:
+        raise InputError(f"{source} has no names of its own; give a store with --names")
+    found = FromStore.of(entities or model.vocabulary, store, redirects, wikidata=wikidata or {})
+    return model.save(
+        target,
+        **{name: made.parameters[name] for name in ("table", "encoder")},
+        source=found,
+        title_filter=title_filter,
+        parents={"model": made.digest, "candidates": store.digest, **(parents or {})},
+        parameters={name: value for name, value in made.parameters.items() if name not in ("table", "encoder")},
+    )
 
 
 def quantise_folder(
@@ -241,50 +424,34 @@ def quantise_folder(
     table: Precision = "int8",
     entities: int | None = None,
     keep: Collection[str] = (),
-    candidates: Path | None = None,
-    cut: bool = False,
-    redirects: Mapping[str, str] | None = None,
     seen: Tensor | None = None,
     parents: Mapping[str, str] | None = None,
 ) -> Manifest:
-    """Write a model folder in fewer bits; with `entities`, of so many, those of `keep` first (`Vocabulary.cut`).
+    """Write a model folder in fewer bits; one without names also with so many entities, those of `keep` first.
 
-    `candidates` is a store to put in place of the model's own; `cut` leaves in it what the model knows. With vectors
-    m_e (seen, entity_size) the table is rounded to int8 for these; `parents` tell the manifest where they are from.
+    With vectors m_e (seen, entity_size) the table is rounded to int8 for these; `parents` tell the manifest where they
+    are from.
     """
-    from deixis.knowledge.cut import cut_store
-    from deixis.knowledge.names import Names
-
     model = ModelFolder.load(source)
-    parents = {**(parents or {}), "model": Manifest.load(source / MANIFEST, "model").digest}
+    parents = {**(parents or {}), "model": opened(source)[1].digest}
     if entities is not None:
+        if not isinstance(model.knowledge, Vocabulary):
+            raise InputError(f"{source} has names for its entities; cut the model before names are given to it")
         model = model.among(model.vocabulary.cut(entities, keep))
     if seen is not None:
         embeddings = model.network.entity_embeddings
         embeddings.entity_embeddings = embeddings.entity_embeddings.quantised("int8", seen)
-    store = model.store if candidates is None else Names.open(candidates)
-    if store is None:
-        if cut:
-            raise InputError(f"{source} has no candidate store to cut; give one")
-        return model.save(target, table=table, encoder=encoder, parents=parents)
-    parents["candidates"] = store.digest
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
-        folder = store.folder
-        if cut:
-            folder = Path(scratch) / CANDIDATES
-            cut_store(store, model.vocabulary, folder, redirects=redirects)
-        return model.save(target, table=table, encoder=encoder, candidates=folder, parents=parents)
+    return model.save(target, table=table, encoder=encoder, parents=parents)
 
 
 def relink(source: Path, target: Path, linking: Linking, chosen: Mapping[str, Any]) -> Manifest:
     """Copy a model folder, to link plain texts otherwise; `chosen` tells the manifest on what that was decided."""
-    manifest = Manifest.load(source / MANIFEST, "model")
+    source, manifest = opened(source)
     manifest.verify(source)
     with folder_aside(target) as aside:
         for name in manifest.files:
-            (aside / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source / name, aside / name)
+            if name != LINKING:
+                copy_or_link(source / name, aside / name)
         (aside / LINKING).write_text(json.dumps(asdict(linking)) + "\n")
         manifest = replace(
             manifest,
@@ -302,15 +469,6 @@ def _linking(path: Path) -> Linking:
         return Linking(**_json(path))
     except TypeError as error:
         raise ArtefactError(f"{path} does not say how to link: {error}") from None
-
-
-def _store(folder: Path) -> Names | None:
-    if not folder.exists():
-        return None
-    # Imported here: machines that only train need not have what a store is read with.
-    from deixis.knowledge.names import Names
-
-    return Names.open(folder)
 
 
 def _table_state(table: EntityTable, precision: Precision) -> dict[str, Tensor]:

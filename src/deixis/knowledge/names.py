@@ -34,13 +34,15 @@ from typing import Any, cast
 
 import marisa_trie
 import numpy as np
+from numpy.typing import NDArray
 
 from deixis.artefacts import MANIFEST, Manifest
 from deixis.documents import Candidate, Document
 from deixis.errors import ArtefactError
 from deixis.knowledge.extension import ADDED, UNSTATED, Extension
+from deixis.knowledge.occurrences import LOWER, link_probabilities
 from deixis.knowledge.resolve import resolve_names
-from deixis.knowledge.surfaces import key, variants
+from deixis.knowledge.surfaces import key, variants, words_of
 from deixis.knowledge.words import Span, Word, find_names, find_words
 
 __all__ = ["WEIGHTS", "Entry", "ExtendedNames", "Kind", "Names"]
@@ -130,6 +132,51 @@ class Names:
         """Yield the key of every name."""
         yield from self._names.iterkeys()
 
+    def link_probabilities(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_] | None]:
+        """Return the link probability of every name, surely a name or not, and whether it occurs in lower case."""
+        single = np.zeros(len(self), bool)
+        for name, number in self._names.iteritems():
+            single[number] = " " not in name
+        starts = np.asarray(self._name_offsets[:-1]).astype(np.int64)
+        sums = np.concatenate(([0.0], np.cumsum(np.asarray(self._counts), dtype=np.float64)))
+        links = sums[np.asarray(self._name_offsets[1:])] - sums[starts]
+        if self._occurrences is None:
+            return *link_probabilities(links, single, None), None
+        table = np.zeros((len(self), 3), np.uint16)
+        present = np.unpackbits(np.asarray(self._occurrences[1]).view(np.uint8), bitorder="little")[: len(self)]
+        table[present.astype(bool)] = np.asarray(self._occurrences[0])
+        return *link_probabilities(links, single, table), table[:, LOWER] > 0
+
+    def link_probability(self, number: int, single: bool, unsure: bool) -> float:
+        """Return how often a name is linked where it occurs."""
+        counted = self.occurrences(number)
+        table = None if counted is None else np.array([counted])
+        sure, other = link_probabilities(np.array([self.links(number)]), np.array([single]), table)
+        return float((other if unsure else sure)[0])
+
+    def is_common(self, name: str) -> bool:
+        """Tell whether a name is a word that is written in lower case too, by its key."""
+        number = self.number(name)
+        counted = None if number is None else self.occurrences(number)
+        return counted is not None and counted[LOWER] > 0
+
+    def numbered_names(self) -> Iterator[tuple[str, int]]:
+        """Yield the key of every name with its number."""
+        yield from self._names.iteritems()
+
+    def name_entries(self) -> tuple[NDArray[Any], ...]:
+        """Return all that is stored under names: number of the name, of the entity, count and kinds, best first."""
+        entries = (np.asarray(view) for view in (self._name_entities, self._counts, self._kinds))
+        return (_owners(self._name_offsets), *entries)
+
+    def numbered_parts(self) -> Iterator[tuple[str, int]]:
+        """Yield every part of titles with its number."""
+        yield from self._parts.iteritems()
+
+    def part_entries(self) -> tuple[NDArray[Any], ...]:
+        """Return all that is stored under parts of titles: number of the part and of the entity."""
+        return _owners(self._part_offsets), np.asarray(self._part_entities)
+
     def titles(self) -> Iterator[tuple[str, int]]:
         """Yield every entity with its popularity, in alphabetical order."""
         for number, popularity in enumerate(self._popularity):
@@ -161,7 +208,14 @@ class Names:
             >>> [len(candidates) for candidates in store.candidates(document)]
             [2, 2]
         """
-        return resolve_names(self, document, self.k)
+        found: list[tuple[tuple[str, float], ...]] = resolve_names(self, document, self.k)  # type: ignore[arg-type]
+        return [tuple(Candidate(*pair) for pair in pairs) for pairs in found]
+
+    @staticmethod
+    @lru_cache(1 << 16)
+    def words(title: str) -> frozenset[str]:
+        """Return the words of a title."""
+        return words_of(title)
 
     def forget(self) -> None:
         """Empty the cache of names asked before."""
@@ -320,6 +374,11 @@ class ExtendedNames(Names):
         if counted is None:
             return (0, 0, 0) if self.has_occurrences else None
         return counted[0], counted[0], counted[2]
+
+
+def _owners(offsets: memoryview[Any]) -> NDArray[np.int64]:
+    sizes = np.diff(np.asarray(offsets, np.int64))
+    return np.repeat(np.arange(len(sizes)), sizes)
 
 
 def _trie(path: Path) -> Any:
