@@ -221,8 +221,6 @@ class ModelFolder:
             knowledge.overlay.save(aside / KNOWLEDGE / "added.json")
         if len(rows[BIAS]):
             save_file({name: tensor.contiguous() for name, tensor in rows.items()}, aside / ADDED)
-        if self.known:
-            (aside / KNOWN).write_bytes(b"".join(line + b"\n" for line in self.known))
 
     def _seal(
         self,
@@ -232,7 +230,9 @@ class ModelFolder:
         parents: Mapping[str, str] | None,
         parameters: Mapping[str, Any],
     ) -> Manifest:
-        """Write the manifest; some digests are known."""
+        """Write the records of added entities and the manifest; some digests are known."""
+        if self.known:
+            (aside / KNOWN).write_bytes(b"".join(line + b"\n" for line in self.known))
         # The card is no part of what the digest stands for: it tells figures measured with the finished folder.
         names = sorted(str(path.relative_to(aside)) for path in aside.rglob("*") if path.is_file())
         files = {name: digests.get(name) or digest_file(aside / name) for name in names if name != CARD}

@@ -28,7 +28,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntFlag
 from functools import cached_property, lru_cache
-from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
 
@@ -39,13 +38,12 @@ from numpy.typing import NDArray
 from deixis.artefacts import MANIFEST, Manifest
 from deixis.documents import Candidate, Document
 from deixis.errors import ArtefactError
-from deixis.knowledge.extension import ADDED, UNSTATED, Extension
 from deixis.knowledge.occurrences import LOWER, link_probabilities
 from deixis.knowledge.resolve import resolve_names
 from deixis.knowledge.surfaces import key, variants, words_of
 from deixis.knowledge.words import Span, Word, find_names, find_words
 
-__all__ = ["WEIGHTS", "Entry", "ExtendedNames", "Kind", "Names"]
+__all__ = ["WEIGHTS", "Entry", "Kind", "Names"]
 
 CACHE = 1 << 15  # names whose candidates are kept: texts repeat theirs
 
@@ -111,9 +109,7 @@ class Names:
 
     @classmethod
     def open(cls, folder: Path, k: int = 30) -> Names:
-        """Map a store, with what was added to it; `k` is the number of candidates a mention gets."""
-        if (folder / ADDED).exists():
-            return ExtendedNames.open(folder, k)
+        """Map a store; `k` is the number of candidates a mention gets."""
         return cls(folder, Manifest.load(folder / MANIFEST, "candidates"), k)
 
     @cached_property
@@ -287,93 +283,6 @@ class Names:
 
     def _title(self, number: int) -> str:
         return self._titles[self._title_offsets[number] : self._title_offsets[number + 1]].decode()
-
-
-class ExtendedNames(Names):
-    """A store with an extension; numbers of added names follow those of the store's own."""
-
-    def __init__(self, folder: Path, manifest: Manifest, k: int, extension: Extension) -> None:
-        super().__init__(folder, manifest, k)
-        self.extension = extension
-        self._added = marisa_trie.Trie(sorted(extension.names))
-
-    @classmethod
-    def over(cls, store: Names, extension: Extension) -> ExtendedNames:
-        """Put an extension on top of an open store, in place of the one that it has."""
-        return cls(store.folder, store.manifest, store.k, extension)
-
-    @classmethod
-    def open(cls, folder: Path, k: int = 30) -> ExtendedNames:
-        """Map a store and read its extension."""
-        return cls(folder, Manifest.load(folder / MANIFEST, "candidates"), k, Extension.load(folder))
-
-    def __contains__(self, surface: str) -> bool:
-        return key(surface) in self.extension.names or super().__contains__(surface)
-
-    def _named(self, name: str, k: int, number: int | None = None) -> tuple[Candidate, ...]:
-        number = None if number is None or number >= len(self._names) else number  # that of an added name
-        added, hidden = self.extension.names.get(name, ()), self.extension.hidden
-        if not added and not hidden:
-            return super()._named(name, k, number)
-        own = {title for title, _ in added}
-        below = [
-            candidate
-            for candidate in super()._named(name, k + len(hidden) if hidden else k, number)
-            if candidate.entity not in hidden and candidate.entity not in own
-        ]
-        known = sum(candidate.prior or 0.0 for candidate in below)
-        chosen = self.extension.priors(name, alone=not below)
-        left = 1 - sum(prior for _, prior in chosen)
-        scaled = [(entity, (prior or 0.0) / known * left) for entity, prior in below] if known else []
-        ranked = sorted([*chosen, *scaled], key=lambda pair: (-pair[1], pair[0]))
-        return tuple(Candidate(*pair) for pair in ranked[:k])
-
-    def entries(self, name: str) -> Iterator[Entry]:
-        """Yield all that is stored under the key of a name; an added one has its stated prior as its count."""
-        for title, prior in self.extension.names.get(name, ()):
-            yield Entry(title, prior or 0.0, Kind.LISTED, prior or UNSTATED, 0)
-        own = {title for title, _ in self.extension.names.get(name, ())}
-        for entry in super().entries(name):
-            if entry.entity not in self.extension.hidden and entry.entity not in own:
-                yield entry
-
-    def parts(self, name: str) -> list[tuple[str, int]]:
-        """Return the titles that a key is a part of; those added go as if linked once."""
-        added = [(title, 1) for title in self.extension.parts.get(name, ())]
-        own = {title for title, _ in added} | self.extension.hidden
-        return [pair for pair in super().parts(name) if pair[0] not in own] + added
-
-    def find_names(self, words: list[Word]) -> Iterator[list[Span]]:
-        """Yield the names that start at each word of a text, shorter before longer; an added name hides its like."""
-        size = len(self._names)
-        added = [span._replace(name=span.name + size) for spans in find_names(words, self._added) for span in spans]
-        below = [span for spans in super().find_names(words) for span in spans]
-        merged = {(span.first, span.last): span for span in [*below, *added]}
-        for _, spans in groupby((merged[place] for place in sorted(merged)), key=lambda span: span.first):
-            yield list(spans)
-
-    def number(self, name: str) -> int | None:
-        """Return the number of a name, by its key."""
-        added = self._added.get(name)
-        return super().number(name) if added is None else len(self._names) + int(added)
-
-    def links(self, number: int) -> float:
-        """Return how many links have this name; an added one goes as if linked a thousand times."""
-        return super().links(number) if number < len(self._names) else 1000.0
-
-    def occurrences(self, number: int) -> tuple[int, int, int] | None:
-        """Return in how many articles a name is written as one, linked so, and in lower case.
-
-        An added name is one that somebody wants to find: it goes as if linked wherever it is written as a name.
-        """
-        size = len(self._names)
-        if number < size:
-            return super().occurrences(number)
-        below = super().number(self._added.restore_key(number - size))
-        counted = None if below is None else super().occurrences(below)
-        if counted is None:
-            return (0, 0, 0) if self.has_occurrences else None
-        return counted[0], counted[0], counted[2]
 
 
 def _owners(offsets: memoryview[Any]) -> NDArray[np.int64]:

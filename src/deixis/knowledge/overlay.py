@@ -74,8 +74,9 @@ class Overlay:
             return cls()
         try:
             record = orjson.loads(path.read_bytes())
-            return cls(tuple(record["titles"]), record["names"], record["parts"], frozenset(record["hidden"]))
-        except (OSError, ValueError, KeyError, TypeError):
+            names = {name: [(number, prior) for number, prior in pairs] for name, pairs in record["names"].items()}
+            return cls(tuple(record["titles"]), names, record["parts"], frozenset(record["hidden"]))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             raise ArtefactError(f"{path} is damaged; add the entities again") from None
 
     def priors(self, name: str, alone: bool) -> list[tuple[int, float]]:
