@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deixis.cli.clusters import HELP, spreading
-
 if TYPE_CHECKING:
     from deixis.wikipedia.extraction import Extraction
 
@@ -33,12 +31,10 @@ def articles(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes that read wikitext; by default one a core.")
     ] = None,
-    ray: Annotated[bool, typer.Option("--ray", help=HELP)] = False,
 ) -> None:
     """Read a Wikipedia dump as plain text with links at character offsets.
 
-    Example: `deixis articles enwiki-latest-pages-articles-multistream.xml.bz2 -o articles.jsonl.zst`, over a cluster
-    `deixis articles --ray head:6379 enwiki-*.bz2 -o articles.jsonl.zst`
+    Example: `deixis articles enwiki-latest-pages-articles-multistream.xml.bz2 -o articles.jsonl.zst`
 
     Only pages of the main namespace are kept; redirects are followed, disambiguation pages marked. If it is
     interrupted, the same command goes on where it was; the result is the same to the byte.
@@ -48,17 +44,14 @@ def articles(
     from deixis.cli.progress import bar
     from deixis.wikipedia.extraction import build_articles
 
-    with (
-        spreading(ray, dumps, workers) as (spread, paths, over),
-        bar(TextColumn("MB  {task.fields[pages]:,} pages, {task.fields[speed]:,.0f}/s")) as progress,
-    ):
+    with bar(TextColumn("MB  {task.fields[pages]:,} pages, {task.fields[speed]:,.0f}/s")) as progress:
         task = progress.add_task("articles", total=None, speed=0.0, pages=0)
 
         def update(done: int, total: int, pages: int) -> None:
             elapsed = progress.tasks[0].elapsed or 1e-9
             progress.update(task, completed=done >> 20, total=total >> 20, pages=pages, speed=pages / elapsed)
 
-        extraction = build_articles(paths, output, redirects=redirects, workers=over, spread=spread, progress=update)
+        extraction = build_articles(dumps, output, redirects=redirects, workers=workers, progress=update)
     for cut in extraction.cuts:
         typer.echo(f"deixis: {cut}; all before that was read", err=True)
     _print(extraction, output)

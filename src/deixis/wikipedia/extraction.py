@@ -9,7 +9,6 @@ kill and a restart changes a byte.
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,7 +25,7 @@ from deixis.documents import normalise_title
 from deixis.errors import InputError
 from deixis.wikipedia.articles import Article
 from deixis.wikipedia.dump import Chunk, Dump, Page, dumps_of, parse_pages
-from deixis.wikipedia.parallel import Spread, in_order
+from deixis.wikipedia.parallel import cores, in_order
 from deixis.wikipedia.redirects import Redirects, read_redirects
 from deixis.wikipedia.titles import Site
 from deixis.wikipedia.wikitext import parse
@@ -56,7 +55,6 @@ def build_articles(
     *,
     redirects: Path | None = None,
     workers: int | None = None,
-    spread: Spread = in_order,
     progress: Progress | None = None,
 ) -> Extraction:
     """Write the articles of dumps as zstandard-compressed article JSONL, with a manifest beside it."""
@@ -66,13 +64,13 @@ def build_articles(
     given = {} if redirects is None else read_redirects(redirects)
     parents = {path.name: digest_file(path) for path in [*paths, *([redirects] if redirects else [])]}
     folder = output.with_name(output.name + ".parts")
-    workers = workers or os.cpu_count() or 1
+    workers = workers or cores()
     try:
         _claim(folder, orjson.dumps([FORMAT, __version__, [digest_file(dump.path) for dump in dumps]]))
-        parts = _make_parts(dumps, folder, workers, spread, progress)
+        parts = _make_parts(dumps, folder, workers, progress)
         facts = [_read_facts(part) for part in parts]
         table = Redirects.build({title: to for fact in facts for title, to in fact.redirects.items()}, given)
-        finished, digest = _finish(parts, output, table, workers, spread)
+        finished, digest = _finish(parts, output, table, workers)
     except InputError as error:
         kept = len(list(folder.glob("*.zst")))
         raise InputError(f"{error}; finished parts are kept ({kept}), run the command again to go on") from error
@@ -107,9 +105,7 @@ class Facts:
     cuts: list[str] = field(default_factory=list)
 
 
-def _make_parts(
-    dumps: Sequence[Dump], folder: Path, workers: int, spread: Spread, progress: Progress | None
-) -> list[Path]:
+def _make_parts(dumps: Sequence[Dump], folder: Path, workers: int, progress: Progress | None) -> list[Path]:
     parts: list[Path] = []
     total = sum(dump.size for dump in dumps)
     pages = 0
@@ -124,7 +120,7 @@ def _make_parts(
             before += dump.size
 
     sites = [dump.site for dump in dumps]
-    for position, found in spread(_make_part, missing(), workers, _share, sites, fork=True):
+    for position, found in in_order(_make_part, missing(), workers, _share, sites, fork=True):
         pages += found
         if progress is not None:
             progress(position, total, pages)
@@ -193,7 +189,7 @@ def _read_facts(part: Path) -> Facts:
 
 
 def _finish(
-    parts: Sequence[Path], output: Path, table: Redirects, workers: int, spread: Spread
+    parts: Sequence[Path], output: Path, table: Redirects, workers: int
 ) -> tuple[dict[str, dict[str, int]], str]:
     """Follow the redirects in every part and write the output; return further counts and the output's digest."""
     wanted = set(table.table.values())
@@ -201,7 +197,7 @@ def _finish(
     counts: list[dict[str, dict[str, int]]] = []
     with write_aside(output) as file:
         shared = (table, frozenset(wanted))
-        for frame, found, titles in spread(_finish_part, parts, workers, _share, shared, fork=True):
+        for frame, found, titles in in_order(_finish_part, parts, workers, _share, shared, fork=True):
             file.write(frame)
             digest.update(frame)
             counts.append(found)
