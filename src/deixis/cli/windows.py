@@ -66,6 +66,7 @@ def windows(
     from deixis.corpus.counting import gather_redirects
     from deixis.corpus.packing import PackingConfig
     from deixis.corpus.shards import build_windows
+    from deixis.wikipedia.parallel import cores
 
     manifest = build_windows(
         articles,
@@ -86,7 +87,7 @@ def windows(
         descriptions=descriptions or [],
         redirects=gather_redirects(articles, redirects or []),
         store=store,
-        workers=workers,
+        workers=workers or cores(),
         report=lambda sentence: typer.echo(f"deixis: {sentence}", err=True),
         progress=lambda parts: track(parts, "windows"),
     )

@@ -12,12 +12,13 @@ from typing import Any
 import marisa_trie
 
 from deixis.artefacts import Manifest, read_lines
-from deixis.corpus.counting import digests, gather_redirects
+from deixis.corpus.counting import digests, lead_on
 from deixis.errors import InputError
 from deixis.knowledge.build import NamesBuilder
 from deixis.knowledge.occurrences import OccurrenceCounter, Occurrences
 from deixis.wikipedia.articles import Article, read_articles
 from deixis.wikipedia.parallel import in_order
+from deixis.wikipedia.summary import Summary, read_summary
 
 __all__ = ["NameSources", "build_store", "read_pairs"]
 
@@ -56,13 +57,13 @@ def build_store(
         aliases=sources.aliases,
         descriptions=sources.descriptions,
     )
-    builder = NamesBuilder(gather_redirects(sources.articles, sources.redirects))
+    pages = {path: read_summary(path, report) for path in sources.articles}
+    builder = NamesBuilder(
+        lead_on((pair for summary in pages.values() for pair in summary.redirects), sources.redirects)
+    )
     steps: list[Step] = [
-        *((path, lambda path: add_articles(builder, read_articles(path, report=report))) for path in sources.articles),
-        *(
-            (path, lambda path: add_annotated(builder, read_articles(path, report=report)))
-            for path in sources.annotated
-        ),
+        *((path, lambda path: add_articles(builder, pages[path])) for path in sources.articles),
+        *((path, lambda path: add_annotated(builder, read_summary(path, report))) for path in sources.annotated),
         *((path, lambda path: add_aliases(builder, path)) for path in sources.aliases),
         *((path, lambda path: add_descriptions(builder, path)) for path in sources.descriptions),
     ]
@@ -105,29 +106,22 @@ def _count_batch(articles: list[Article]) -> Occurrences:
     return counter.counts
 
 
-def add_articles(builder: NamesBuilder, articles: Iterable[Article]) -> None:
+def add_articles(builder: NamesBuilder, summary: Summary) -> None:
     """Add the link texts of pages, their titles, and the meanings that pages of meanings list."""
-    links: Counter[tuple[str, str]] = Counter()
-    for article in articles:
-        if article.redirect is not None:
-            continue  # the builder has them all
+    for page in summary.pages:
         builder.counts["articles"] += 1
-        builder.add_title(article.title)
-        links.update((article.surface(link), link.target) for link in article.links)
-        if article.disambiguation:
-            builder.add_meanings(article.title, sorted({link.target for link in article.links}))
-    for (surface, target), count in links.items():
-        builder.add_link(surface, target, count)
+        builder.add_title(page.title)
+        if page.meanings is not None:
+            builder.add_meanings(page.title, page.meanings)
+    for link in summary.links:
+        builder.add_link(*link)
 
 
-def add_annotated(builder: NamesBuilder, articles: Iterable[Article]) -> None:
+def add_annotated(builder: NamesBuilder, summary: Summary) -> None:
     """Add the link texts alone."""
-    links: Counter[tuple[str, str]] = Counter()
-    for article in articles:
-        builder.counts["annotated texts"] += 1
-        links.update((article.surface(link), link.target) for link in article.links)
-    for (surface, target), count in links.items():
-        builder.add_link(surface, target, count)
+    builder.counts["annotated texts"] += sum(1 for _ in summary.pages) + sum(1 for _ in summary.redirects)
+    for link in summary.links:
+        builder.add_link(*link)
 
 
 def add_aliases(builder: NamesBuilder, path: Path) -> None:
