@@ -33,7 +33,7 @@ def count_entities(links: Iterable[LinkCount], redirects: Mapping[str, str]) -> 
     """Return how often each entity is the target of a link."""
     counts: Counter[str] = Counter()
     for link in links:
-        counts[redirects.get(link.target, link.target)] += link.count
+        counts[redirects.get(link.target, link.target)] += link.times
     return counts
 
 

@@ -69,7 +69,7 @@ class LinkCount(NamedTuple):
 
     surface: str
     target: str
-    count: int
+    times: int
 
 
 @dataclass(frozen=True, slots=True)
