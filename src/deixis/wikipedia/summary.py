@@ -166,15 +166,13 @@ def link_lines(counts: Counter[tuple[str, str]]) -> bytes:
 
 
 def merge_links(paths: Sequence[Path], output: Path) -> None:
-    """Merge files of sorted lines into one, the counts of each pair summed; memory holds a line of each."""
-    level = 0
+    """Merge files of sorted lines into one, the counts of each pair summed; a line of each is in memory."""
+    number = 0
     while len(paths) > AT_ONCE:
-        runs = [paths[start : start + AT_ONCE] for start in range(0, len(paths), AT_ONCE)]
-        paths = [output.with_name(f"{output.name}.{level}-{number}") for number in range(len(runs))]
-        for run, path in zip(runs, paths, strict=True):
-            with write_aside(path) as file:
-                _merge(run, file, level=1)
-        level += 1
+        run = paths[0].with_name(f"links-{number}.zst")  # beside the parts, and removed with them
+        with write_aside(run) as file:
+            _merge(paths[:AT_ONCE], file, level=1)
+        paths, number = [*paths[AT_ONCE:], run], number + 1
     with write_aside(output) as file:
         _merge(paths, file, level=3)
 
