@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -42,13 +42,15 @@ def build_store(
     output: Path,
     *,
     occurrences: bool = True,
+    among: Collection[str] | None = None,
     workers: int = 1,
     report: Callable[[str], None] | None = None,
     progress: Callable[[Iterable[Step]], Iterable[Step]] = iter,
 ) -> Manifest:
     """Write the store of all names found in the sources; `occurrences` of names in the articles make them detectable.
 
-    Counting reads the articles once more, when all names are known; `workers` are its processes.
+    Counting reads the articles once more, when all names are known; `workers` are its processes. With `among`, only
+    these titles are entities.
     """
     parents = digests(
         articles=sources.articles,
@@ -58,11 +60,12 @@ def build_store(
         descriptions=sources.descriptions,
     )
     pages = {path: read_summary(path, report) for path in sources.articles}
-    builder = NamesBuilder(
-        lead_on((pair for summary in pages.values() for pair in summary.redirects), sources.redirects)
-    )
+    table = lead_on((pair for summary in pages.values() for pair in summary.redirects), sources.redirects)
+    if among is not None:
+        table = {source: target for source, target in table.items() if target in among}
+    builder = NamesBuilder(table)
     steps: list[Step] = [
-        *((path, lambda path: add_articles(builder, pages[path])) for path in sources.articles),
+        *((path, lambda path: add_articles(builder, pages[path], among)) for path in sources.articles),
         *((path, lambda path: add_annotated(builder, read_summary(path, report))) for path in sources.annotated),
         *((path, lambda path: add_aliases(builder, path)) for path in sources.aliases),
         *((path, lambda path: add_descriptions(builder, path)) for path in sources.descriptions),
@@ -106,15 +109,17 @@ def _count_batch(articles: list[Article]) -> Occurrences:
     return counter.counts
 
 
-def add_articles(builder: NamesBuilder, summary: Summary) -> None:
+def add_articles(builder: NamesBuilder, summary: Summary, among: Collection[str] | None = None) -> None:
     """Add the link texts of pages, their titles, and the meanings that pages of meanings list."""
     for page in summary.pages:
         builder.counts["articles"] += 1
-        builder.add_title(page.title)
+        if among is None or page.title in among:
+            builder.add_title(page.title)
         if page.meanings is not None:
-            builder.add_meanings(page.title, page.meanings)
+            builder.add_meanings(page.title, [one for one in page.meanings if among is None or one in among])
     for link in summary.links:
-        builder.add_link(*link)
+        if among is None or link.target in among:
+            builder.add_link(*link)
 
 
 def add_annotated(builder: NamesBuilder, summary: Summary) -> None:
