@@ -107,7 +107,15 @@ def _make(wiki: Wiki, output: Path, device: str, workers: int | None) -> None:
     from deixis.folder.wiki import build_wiki
 
     with ReadingBar() as reading:
-        manifest = build_wiki(wiki, output, device=device, workers=workers, reading=reading, track=track)
+        manifest = build_wiki(
+            wiki,
+            output,
+            device=device,
+            workers=workers,
+            reading=reading,
+            track=track,
+            report=lambda sentence: typer.echo(f"deixis: {sentence}", err=True),
+        )
     _tell(manifest, output)
 
 

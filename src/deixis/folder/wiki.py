@@ -12,6 +12,7 @@ has a row for keeps it, where the base is of the same wiki: a trained row always
 
 from __future__ import annotations
 
+import logging
 import shutil
 import zlib
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -39,6 +40,8 @@ from deixis.wikipedia.summary import PageSummary, read_summary
 
 __all__ = ["LEADS", "Wiki", "build_wiki", "checksum", "licence"]
 
+log = logging.getLogger(__name__)
+
 LEADS = "leads.npy"  # of each row, what was read for it: a checksum of the lead
 TRAINED = 0  # in place of a checksum: training made the row, and no lead changes it
 SHARD = 4096  # pages whose rows are made together: what a kill can cost
@@ -63,11 +66,12 @@ def build_wiki(
     workers: int | None = None,
     reading: Progress | None = None,
     track: Track[Any] = lambda items, what, total: items,
+    report: Callable[[str], None] = log.warning,
 ) -> Manifest:
     """Write the model folder of a wiki: every page that is no redirect and no list of meanings is an entity."""
     work = output.with_name(output.name + ".work")
     articles = work / "articles.jsonl.zst"
-    made = _read_dumps(wiki.dumps, articles, workers, reading)
+    made = _read_dumps(wiki.dumps, articles, workers, reading, report)
     props = None if wiki.page_props is None else read_page_props(wiki.page_props, made.parameters["database"])
     base = _Base.open(wiki.base or packaged_model(), made.parameters["domain"] or DOMAIN, device)
     parents = {"articles": made.files[articles.name], "model": base.digest}
@@ -90,11 +94,18 @@ def build_wiki(
     return manifest
 
 
-def _read_dumps(dumps: Sequence[Path], articles: Path, workers: int | None, reading: Progress | None) -> Manifest:
+def _read_dumps(
+    dumps: Sequence[Path],
+    articles: Path,
+    workers: int | None,
+    reading: Progress | None,
+    report: Callable[[str], None],
+) -> Manifest:
     """Read the dumps, unless that was done; return what the articles' manifest says."""
     path = manifest_path(articles)
     if not (path.exists() and Manifest.load(path, "articles").parents == {p.name: digest_file(p) for p in dumps}):
-        build_articles(dumps, articles, workers=workers, progress=reading)
+        for cut in build_articles(dumps, articles, workers=workers, progress=reading).cuts:
+            report(f"{cut}; all before that was read")
     return Manifest.load(path, "articles")
 
 
