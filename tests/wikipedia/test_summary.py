@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -77,12 +78,12 @@ def test_merged_counts_are_summed(tmp_path_factory: pytest.TempPathFactory, part
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "AT_ONCE", 2)
         merge_links(paths, folder / "summary" / "links.jsonl.zst")
-    lines = module._Lines(folder / "summary" / "links.jsonl.zst", lambda line: LinkCount(*module.orjson.loads(line)))
+    lines = module._Lines(folder / "summary" / "links.jsonl.zst", lambda line: LinkCount(*orjson.loads(line)))
     assert [tuple(one) for one in lines] == [(*pair, count) for pair, count in sorted_as_json(total)]
 
 
 def sorted_as_json(counts: Counter[tuple[str, str]]) -> list[tuple[tuple[str, str], int]]:
-    return sorted(counts.items(), key=lambda item: module.orjson.dumps((*item[0], item[1])))
+    return sorted(counts.items(), key=lambda item: orjson.dumps((*item[0], item[1])))
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,7 @@ def checksum(lead: str) -> int:
 
 def _make_rows(pages: Sequence[PageSummary], base: _Base, folder: Path, track: Track[Any]) -> list[Path]:
     """Make the rows of all pages, shard by shard; those that are there are not made again."""
-    paths = []
+    paths: list[Path] = []
     for start in track(range(0, len(pages), SHARD), f"rows, {SHARD:,} each", -(-len(pages) // SHARD)):
         path = folder / f"{len(paths):06}.npz"
         if not path.exists():
