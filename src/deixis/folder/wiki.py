@@ -73,11 +73,13 @@ def build_wiki(
     articles = work / "articles.jsonl.zst"
     made = _read_dumps(wiki.dumps, articles, workers, reading, report)
     props = None if wiki.page_props is None else read_page_props(wiki.page_props, made.parameters["database"])
-    base = _Base.open(wiki.base or packaged_model(), made.parameters["domain"] or DOMAIN, device)
+    language = made.parameters["language"] or "en"
+    domain = made.parameters["domain"] or f"{language}.wikipedia.org"
+    base = _Base.open(wiki.base or packaged_model(), domain, device)
     parents = {"articles": made.files[articles.name], "model": base.digest}
     if wiki.page_props is not None:
         parents["page_props"] = digest_file(wiki.page_props)
-    told = Manifest("model", {name: made.parameters[name] for name in ("language", "domain", "date")}, parents)
+    told = Manifest("model", {"language": language, "domain": domain, "date": made.parameters["date"]}, parents)
     if (output / MANIFEST).exists() and (found := Manifest.load(output / MANIFEST, "model")).parents == parents:
         found.verify(output)
         return found
@@ -245,14 +247,14 @@ def _write_folder(
     return manifest
 
 
-def licence(domain: str | None, date: str) -> str:
+def licence(domain: str, date: str) -> str:
     """Return the licence of a wiki's texts at a date; of other wikis than Wikimedia's nothing is known.
 
     Examples:
         >>> licence("ltg.wikipedia.org", "2017-09-01")
         'CC BY-SA 3.0 and GFDL'
     """
-    if domain is None or not domain.endswith(".wikipedia.org"):
+    if not domain.endswith(".wikipedia.org"):
         return "as the wiki says"
     if date < "2009-06-15":
         return "GFDL"
