@@ -183,11 +183,11 @@ class _ZstandardReader(io.RawIOBase):
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield `(line number, line)` of a plain or compressed text file, from 1, without newlines or blank lines."""
+    """Yield `(line number, line)` of a plain or compressed text file, from 1, without newlines, spaces around, or blank lines."""
     with open_text(path) as file:
         try:
             for number, line in enumerate(file, 1):
-                if stripped := line.strip():
+                if stripped := line.strip(b" \r\n"):  # a last field may be empty
                     yield number, stripped
         except (EOFError, OSError, lzma.LZMAError) as error:
             raise InputError(f"{path} is cut off or damaged: {error}") from None
