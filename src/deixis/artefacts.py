@@ -183,7 +183,7 @@ class _ZstandardReader(io.RawIOBase):
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield `(line number, line)` of a plain or compressed text file, from 1, without newlines, spaces around, or blank lines."""
+    """Yield `(line number, line)` of a plain or compressed text file, from 1, without newlines or blank lines."""
     with open_text(path) as file:
         try:
             for number, line in enumerate(file, 1):

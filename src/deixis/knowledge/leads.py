@@ -1,9 +1,9 @@
 """Names that the first sentence of a description gives its subject, before it says what that is.
 
-    "Willie Moir"       William Moir (born 1922), better known as Willie Moir, was …       William Moir
-    "Afaq Khoja …"      The Afāq Khoja Mausoleum or Aba Khoja Mausoleum is …               Aba Khoja Mausoleum
-    "Kaun Banega …"     Kaun Banega Crorepati (transl. …; also simply known as KBC) is …   KBC
-    "Trade Office"      The Department of Trade (Filipino: …, abbreviated as DTI) is …     DTI
+"Willie Moir"       William Moir (born 1922), better known as Willie Moir, was …       William Moir
+"Afaq Khoja …"      The Afāq Khoja Mausoleum or Aba Khoja Mausoleum is …               Aba Khoja Mausoleum
+"Kaun Banega …"     Kaun Banega Crorepati (transl. …; also simply known as KBC) is …   KBC
+"Trade Office"      The Department of Trade (Filipino: …, abbreviated as DTI) is …     DTI
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FILLED = (
 )
 _OTHER = re.compile(rf"\b(?:a\s?\.\s?k\s?\.\s?a\b\s?\.?|{_CALLED}(?:,? (?:{_CALLED}|{_FILLED}))*)\s*:?\s+([^,;:()]+)")
 _OR = re.compile(r"\s+or\s+|\s+and\s+as\s+|\s+/\s+")
-_NO_NAME = re.compile(r"(?:in|on|at|of|by|for|from|with|during|after|before|and|or|his|her|its|their)\b|.*\.\s[A-Z]{2}", re.I)
+_NO_NAME = re.compile(r"(?i:in|on|at|of|by|for|from|with|during|after|before|and|or|his|her|its)\b|.*[a-z]{4}\.\s")
 
 
 def names_in_lead(title: str, text: str) -> Iterator[str]:
