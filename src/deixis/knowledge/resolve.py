@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import Protocol
 
 from deixis.documents import Candidate, Document
-from deixis.knowledge.surfaces import INITIALS, SMALL_WORDS, is_initials, key, variants, words_of
+from deixis.knowledge.surfaces import INITIALS, SMALL_WORDS, is_initials, key, splits, variants, words_of
 
 __all__ = ["resolve_names"]
 
@@ -107,6 +107,8 @@ def _own(store: Names, keys: Sequence[str], numbers: Mapping[str, int], k: int) 
             own[title] = own.get(title, 0.0) + share * (prior or 0.0)
         if found:
             share *= SHARE_OF_VARIANT
+    if not own:
+        own = dict(_mixed([(0.5, dict(store.named(name, MAX_VARIANT, None))) for name in splits(keys[0])]))
     return _normalised(own)
 
 
