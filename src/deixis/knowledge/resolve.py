@@ -107,8 +107,9 @@ def _own(store: Names, keys: Sequence[str], numbers: Mapping[str, int], k: int) 
             own[title] = own.get(title, 0.0) + share * (prior or 0.0)
         if found:
             share *= SHARE_OF_VARIANT
-    if not own:
-        own = dict(_mixed([(0.5, dict(store.named(name, MAX_VARIANT, None))) for name in splits(keys[0])]))
+    for name in () if own else splits(keys[0]):
+        for title, prior in store.named(name, MAX_VARIANT, None):
+            own[title] = own.get(title, 0.0) + (prior or 0.0)
     return _normalised(own)
 
 
