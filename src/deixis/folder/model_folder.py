@@ -274,12 +274,6 @@ class ModelFolder:
         found = {name: state[name][rows] for name in (TABLE, SCALE, BIAS) if name in state}
         return replace(self._with_rows(found), knowledge=vocabulary)
 
-    def with_table(self, vocabulary: Vocabulary, table: Mapping[str, Tensor]) -> ModelFolder:
-        """Return the model with other entities altogether; the special rows stay."""
-        state = self.network.state_dict()
-        found = {name: torch.cat([state[name][: len(SPECIAL)].cpu(), rows]) for name, rows in table.items()}
-        return replace(self._with_rows(found), knowledge=vocabulary)
-
     def with_overlay(self, overlay: Overlay, rows: Sequence[int], more: Mapping[str, Tensor]) -> ModelFolder:
         """Return the model with other added entities: those that have these rows here, then those of `more`."""
         knowledge = cast("Knowledge", self.knowledge)
@@ -305,6 +299,14 @@ class ModelFolder:
         network.entity_predictions = _shallow(network.entity_predictions)
         network.entity_predictions.bias = nn.Parameter(table[BIAS])
         return replace(self, network=network.eval())
+
+    def with_table(self, vocabulary: Vocabulary, table: EntityTable, biases: Tensor) -> ModelFolder:
+        """Return the model with the entities of a vocabulary and their rows in int8, in place of its own."""
+        special, rows = self.network.state_dict(), range(len(SPECIAL))
+        assert table.scale is not None
+        more = {TABLE: table.weight, SCALE: table.scale, BIAS: biases}
+        found = {name: torch.cat([special[name][: len(rows)].cpu(), more[name]]) for name in more}
+        return replace(self._with_rows(found), knowledge=vocabulary)
 
     def _row(self, title: str) -> int:
         row = self.knowledge.number(title)

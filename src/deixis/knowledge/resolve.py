@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from deixis.documents import Document
-from deixis.knowledge.surfaces import INITIALS, SMALL_WORDS, is_initials, key, variants, words_of
+from deixis.knowledge.surfaces import INITIALS, SMALL_WORDS, is_initials, key, splits, variants, words_of
 
 __all__ = ["resolve_names"]
 
@@ -111,6 +111,9 @@ def _own(store: Names[Entity], keys: Sequence[str], numbers: Mapping[str, int], 
             own[entity] = own.get(entity, 0.0) + share * prior
         if found:
             share *= SHARE_OF_VARIANT
+    for name in () if own else splits(keys[0]):
+        for entity, prior in store.named(name, MAX_VARIANT, None):
+            own[entity] = own.get(entity, 0.0) + prior
     return _normalised(own)
 
 
