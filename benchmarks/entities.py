@@ -52,7 +52,7 @@ from deixis.inference import Disambiguator
 from deixis.knowledge.entities import Entity, read_entities
 from deixis.knowledge.names import Names
 from deixis.knowledge.vocabulary import Vocabulary
-from deixis.network.embeddings import EntityTable
+from deixis.network.entity_table import EntityTable
 from deixis.network.encoding import Tokenizer
 from deixis.network.special import PAD, SPECIAL, UNK
 from deixis.training import Recipe, TrainingData
