@@ -21,7 +21,7 @@ def rows_of(number: int, columns: int = 12) -> Tensor:
 
 @cache
 def books() -> ProductCodes:
-    return ProductCodes.fit(rows_of(400), 4, Usage.of(rows_of(100)), torch.Generator().manual_seed(0))
+    return ProductCodes.fit(rows_of(400), 4, Usage.of(rows_of(100), rows_of(101)[1:]), torch.Generator().manual_seed(0))
 
 
 def mixed(kinds: Tensor) -> tuple[MixedTable, Tensor]:

@@ -2,7 +2,7 @@
 
 config.json            the shape of the network
 encoder.safetensors    every tensor but those of the next, in fp32, fp16, int12 or int8 (quantisation.py)
-entities.safetensors   the entity table (fp32, fp16, or int8 with a scale a row) and its biases
+entities.safetensors   the entity table (fp32, fp16, int8, or mixed: entity_table.py) and its biases
 vocabulary.jsonl       entities in the order of their rows
 tokenizer.json
 candidates/            the store, where the folder has one
@@ -34,8 +34,8 @@ from deixis.errors import ArtefactError, InputError
 from deixis.knowledge.describe import Describer
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.config import Config
-from deixis.network.entity_table import EntityTable, TablePrecision
 from deixis.network.encoding import Tokenizer
+from deixis.network.entity_table import EntityTable, TablePrecision
 from deixis.network.model import Network
 from deixis.network.quantisation import dequantise, quantise
 from deixis.network.special import MASK, SPECIAL
@@ -56,7 +56,7 @@ __all__ = [
 
 _Module = TypeVar("_Module", bound=nn.Module)
 
-Precision = TablePrecision
+Precision = TablePrecision  # "mixed": a table that is mixed already, as it is
 EncoderPrecision = Literal["fp32", "fp16", "int12", "int8"]
 
 CONFIG, ENCODER, ENTITIES, VOCABULARY = "config.json", "encoder.safetensors", "entities.safetensors", "vocabulary.jsonl"

@@ -7,10 +7,11 @@
 
     row ≈ book[codes] · back + mean
 
-A row is multiplied with vectors m_e (scores, equation 3) and with the layer that reads answers (inputs). An error matters
-as far as these vary along it: `Usage` holds their moments, and rows are turned and stretched so that plain squared error
-there is the mean squared change of a product (as in optimised product quantisation: Ge et al., 2013). What an error does
-to the score of every mention alike goes into the bias.
+A row is multiplied with vectors m_e (scores, equation 3) and with the layer that reads answers (inputs). Half of what
+an m_e is can be told from the rows that it is scored with: mentions resemble their candidates. What an error changes
+there is made good by the bias; the rest matters as far as m_e varies along the error. `Usage` holds both, and rows are
+turned and stretched so that plain squared error is the mean squared change of a product (optimised product
+quantisation: Ge et al., 2013).
 """
 
 from __future__ import annotations
@@ -27,30 +28,42 @@ SAMPLE = 32_768  # rows that code books are fitted on
 STEPS = 24  # of turning and k-means in turn
 AT_ONCE = 8192  # rows that are encoded together
 DAMPING = 0.01  # of the mean moment: directions that were never seen to vary still count a little
+RIDGE = 0.03  # likewise, of the map from a row to the m_e that is expected with it
+INPUTS = 0.1  # the share of the weight that rows as inputs have
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
     """What rows are multiplied with: errors are weighed by it."""
 
-    mean: Tensor  # (columns,) of m_e
-    moments: Tensor  # (columns, columns): the mean squared change of a product by an error e is e · moments · e
+    weight: Tensor  # (columns, columns): row · weight + offset is the m_e that is expected where the row is scored
+    offset: Tensor  # (columns,)
+    moments: Tensor  # (columns, columns) of what else is in m_e, and of the layer that reads answers
 
     @classmethod
-    def of(cls, seen: Tensor, inputs: Tensor | None = None, share: float = 0.1) -> Usage:
-        """Measure vectors m_e (seen, columns); `inputs` (hidden, columns) is the layer that reads answers.
+    def of(cls, seen: Tensor, rows: Tensor, shares: Tensor | None = None, inputs: Tensor | None = None) -> Usage:
+        """Measure vectors m_e (pairs, columns) and the rows (pairs, columns) that they were multiplied with.
 
-        The inputs have this share of the weight.
+        `shares` (pairs,) says how much a change of each product matters: p · (1 - p) of a candidate with probability
+        p. `inputs` (hidden, columns) is the layer that reads answers.
         """
-        seen = seen.double()
-        mean = seen.mean(0)
-        moments = (seen - mean).T @ (seen - mean) / len(seen)
-        level = moments.diagonal().mean().clamp_min(1e-12)
+        shares = torch.ones(len(seen)) if shares is None else shares
+        share = (shares.double() / shares.double().sum()).unsqueeze(-1)
+        vectors, x = seen.double(), rows.double()
+        mean, center = (share * vectors).sum(0), (share * x).sum(0)
+        vectors, x = vectors - mean, x - center
+        weight = torch.linalg.solve(_damped(x.T @ (share * x), RIDGE), x.T @ (share * vectors))
+        left = vectors - x @ weight
+        moments = left.T @ (share * left)
         if inputs is not None:
             read = inputs.double().T @ inputs.double()
-            moments = (1 - share) * moments + share * level * read / read.diagonal().mean().clamp_min(1e-12)
-        moments = moments + DAMPING * level * torch.eye(len(mean), dtype=moments.dtype, device=moments.device)
-        return cls(mean.float(), moments)
+            level = moments.diagonal().mean() / read.diagonal().mean().clamp_min(1e-12)
+            moments = (1 - INPUTS) * moments + INPUTS * level * read
+        return cls(weight.float(), (mean - center @ weight).float(), _damped(moments, DAMPING))
+
+    def correction(self, rows: Tensor, stored: Tensor) -> Tensor:
+        """Return what biases lack (rows,) so that rows as they are stored score what they did, on average."""
+        return ((rows - stored) * (rows @ self.weight + self.offset)).sum(-1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +105,13 @@ class ProductCodes:
 
     def decode(self, codes: Tensor) -> Tensor:
         """Return what codes (…, bytes) stand for: rows (…, columns)."""
-        return _read(self.book.float(), codes.flatten(0, -2)).view(*codes.shape[:-1], len(self.mean)) @ self.back + self.mean
+        turned = _read(self.book, codes.flatten(0, -2)).float()
+        return (turned @ self.back.float() + self.mean).view(*codes.shape[:-1], len(self.mean))
+
+
+def _damped(moments: Tensor, part: float) -> Tensor:
+    level = moments.diagonal().mean().clamp_min(1e-12)
+    return moments + part * level * torch.eye(len(moments), dtype=moments.dtype, device=moments.device)
 
 
 def bytes_of_columns(columns: int, size: int) -> Tensor:
