@@ -27,7 +27,7 @@ VALUES = 256  # of a byte
 SAMPLE = 32_768  # rows that code books are fitted on
 STEPS = 24  # of turning and k-means in turn
 AT_ONCE = 8192  # rows that are encoded together
-DAMPING = 0.01  # of the mean moment: directions that were never seen to vary still count a little
+DAMPING = 0.2  # of the mean moment: directions that were never seen to vary still count a little
 RIDGE = 0.03  # likewise, of the map from a row to the m_e that is expected with it
 INPUTS = 0.1  # the share of the weight that rows as inputs have
 
