@@ -72,7 +72,7 @@ class EntityTable(nn.Module):
         if self.precision == "fp32":
             return self.weight
         numbers = torch.arange(len(self), device=next(iter(self.state_dict().values())).device)
-        return torch.cat([self(some) for some in numbers.split(AT_ONCE)])
+        return torch.cat([self(some) for some in torch.split(numbers, AT_ONCE)])
 
     def quantised(self, precision: TablePrecision, seen: Tensor | None = None) -> EntityTable:
         """Return the table in another precision; int8 is rounded for vectors m_e (seen, entity_size), if given."""

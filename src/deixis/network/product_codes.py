@@ -100,7 +100,7 @@ class ProductCodes:
     def encode(self, rows: Tensor) -> Tensor:
         """Return the codes (rows, bytes) of rows (rows, columns)."""
         forward = torch.linalg.inv(self.back.double()).float()
-        parts = [_nearest((part - self.mean) @ forward, self.book, self.size) for part in rows.split(AT_ONCE)]
+        parts = [_nearest((part - self.mean) @ forward, self.book, self.size) for part in torch.split(rows, AT_ONCE)]
         return torch.cat(parts) if parts else torch.empty(0, self.size, dtype=torch.uint8, device=rows.device)
 
     def decode(self, codes: Tensor) -> Tensor:
@@ -164,4 +164,5 @@ def _balanced_axes(x: Tensor, size: int) -> Tensor:
         place = min(open_, key=lambda one: (sums[one], one))
         order[spans[place][0] + taken[place]] = axis
         sums[place], taken[place] = sums[place] + told[axis] - told[0], taken[place] + 1
-    return axes[:, order].float()
+    ordered: Tensor = axes[:, order].float()
+    return ordered
