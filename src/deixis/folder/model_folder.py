@@ -204,12 +204,10 @@ class ModelFolder:
 
     def with_table(self, vocabulary: Vocabulary, table: EntityTable, biases: Tensor) -> ModelFolder:
         """Return the model with the entities of a vocabulary and their rows in int8, in place of its own."""
-        special, rows = self.network.state_dict(), range(len(SPECIAL))
-        assert table.scale is not None
-        more = {TABLE: table.weight, SCALE: table.scale, BIAS: biases}
-        return self._with_rows(
-            vocabulary, {name: torch.cat([special[name][: len(rows)].cpu(), more[name]]) for name in more}
-        )
+        own, bias = self._table
+        special, more = own.quantised("int8").select(torch.arange(len(SPECIAL))).state_dict(), table.state_dict()
+        joined = EntityTable.of({name: torch.cat([special[name].cpu(), more[name]]) for name in more})
+        return self._with_table(vocabulary, joined, torch.cat([bias[: len(SPECIAL)].cpu(), biases]))
 
     def _row(self, title: str) -> int:
         row = self.vocabulary.row(title)
