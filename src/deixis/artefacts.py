@@ -201,7 +201,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     with open_text(path) as file:
         try:
             for number, line in enumerate(file, 1):
-                if stripped := line.strip():
+                if stripped := line.strip(b" \r\n"):  # a last field may be empty
                     yield number, stripped
         except (EOFError, OSError, lzma.LZMAError) as error:
             raise InputError(f"{path} is cut off or damaged: {error}") from None
