@@ -53,8 +53,8 @@ from deixis.knowledge.entities import Entity, read_entities
 from deixis.knowledge.knowledge import Knowledge
 from deixis.knowledge.names import Names
 from deixis.knowledge.vocabulary import Vocabulary
-from deixis.network.embeddings import EntityTable
 from deixis.network.encoding import Tokenizer
+from deixis.network.entity_table import EntityTable
 from deixis.network.special import PAD, SPECIAL, UNK
 from deixis.training import Recipe, TrainingData
 from deixis.training.descriptions import load_vectors, read_descriptions, save_vectors
@@ -437,8 +437,8 @@ def _random(model: ModelFolder, number: int) -> ModelFolder:
     weight, bias = model.network.candidate_rows(torch.arange(len(SPECIAL), size))
     generator = torch.Generator().manual_seed(0)
     rows = torch.randn(number, weight.shape[1], generator=generator) * weight.std(0) + weight.mean(0)
-    table = model.as_table(rows.detach(), bias.mean().detach().expand(number).clone())
-    return model.with_overlay(knowledge.overlay, range(knowledge.size, size), table)
+    biases = bias.mean().detach().expand(number)
+    return model.with_overlay(knowledge.overlay, range(knowledge.size, size), rows.detach(), biases)
 
 
 def _rivals(document: Document, vocabulary: Vocabulary) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ import torch
 from deixis.documents import Candidate, Document, Identity, Mention
 from deixis.errors import ArtefactError, InputError
 from deixis.folder.edit import add, alike, build_folder, fit, remove
-from deixis.folder.model_folder import ModelFolder, Precision
+from deixis.folder.model_folder import ModelFolder
 from deixis.folder.sharpen import read_mentions
 from deixis.inference import Disambiguator
 from deixis.knowledge import describe as describing
@@ -25,6 +25,7 @@ from deixis.knowledge.names import Names
 from deixis.knowledge.overlay import Overlay
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.batching import Batch
+from deixis.network.entity_table import MixedTable
 from deixis.network.precision import compute_in
 from deixis.settings import Precision as Inference
 from tests.worlds import ENTITIES, make_document, make_network, make_tokenizer
@@ -179,7 +180,7 @@ def test_a_removed_entity_is_gone_from_table_and_names(model: ModelFolder) -> No
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16", "int8"])
-def test_a_folder_keeps_what_was_added(tmp_path: Path, precision: Precision) -> None:
+def test_a_folder_keeps_what_was_added(tmp_path: Path, precision: Literal["fp32", "fp16", "int8"]) -> None:
     model = make_model(tmp_path)
     told = {"linking": {"set": "aida-a"}, "trust": 0.7}
     model.save(tmp_path / "model", table=precision, encoder=precision, parameters=told)
@@ -187,8 +188,8 @@ def test_a_folder_keeps_what_was_added(tmp_path: Path, precision: Precision) -> 
     add(source, [NEW]).save_edited(tmp_path / "bigger", {"entities new.jsonl": "0" * 64})
     bigger = ModelFolder.load(tmp_path / "bigger")
     assert bigger.known == (NEW.to_json(),)
-    weight, scale = bigger.network.entity_embeddings.entity_embeddings.weight, source.network.entity_embeddings
-    assert weight.dtype == scale.entity_embeddings.weight.dtype
+    table = bigger.network.entity_embeddings.entity_embeddings
+    assert isinstance(table, MixedTable) and [part.precision for part in table.tables] == [precision] * 2
     manifest = (tmp_path / "bigger" / "manifest.json").read_text()
     assert "entities new.jsonl" in manifest and '"entities added": 1' in manifest
     assert '"set": "aida-a"' in manifest, "linking stays as it was calibrated"
@@ -226,8 +227,8 @@ def test_rows_are_added_where_the_table_is(model: ModelFolder) -> None:
     """New rows come from the CPU; the network may be elsewhere."""
     size = model.network.config.entity_size
     model.network.to("meta")
-    table = model.as_table(torch.zeros(1, size), torch.zeros(1))
-    more = model.with_overlay(Overlay.of({"Zed Cup": ()}, len(model.knowledge)), [], table)
+    overlay = Overlay.of({"Zed Cup": ()}, len(model.knowledge))
+    more = model.with_overlay(overlay, (), torch.zeros(1, size), torch.zeros(1))
     assert {parameter.device.type for parameter in more.network.parameters()} == {"meta"}
 
 

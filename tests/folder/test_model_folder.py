@@ -19,8 +19,12 @@ from deixis.errors import ArtefactError, InputError
 from deixis.folder.model_folder import ModelFolder, assemble_folder, convert_luke, network_from_bert, quantise_folder
 from deixis.folder.sharpen import read_mentions
 from deixis.inference import Disambiguator
+from deixis.knowledge.assemble import FromStore
 from deixis.knowledge.build import NamesBuilder
+from deixis.knowledge.overlay import Overlay
 from deixis.knowledge.vocabulary import Vocabulary
+from deixis.network.entity_table import CodedTable, EntityTable, MixedTable
+from deixis.network.product_codes import ProductCodes, Usage
 from tests.reference import Luke, confidence_order
 from tests.worlds import make_disambiguator, make_document, make_network, make_tokenizer, make_vocabulary
 
@@ -173,6 +177,33 @@ def test_the_card_is_no_part_of_the_digest(tmp_path: Path) -> None:
     (tmp_path / "model" / "README.md").write_text("# A model\n")
     Disambiguator.load(tmp_path / "model")
     assert Manifest.load(tmp_path / "model" / MANIFEST, "model").digest == before
+
+
+def test_a_mixed_table_is_kept_as_it_is_and_edited(tmp_path: Path) -> None:
+    whole = parts()
+    own, number = whole.network.entity_embeddings, len(whole.vocabulary)
+    rows, generator = own.entity_embeddings.whole().detach(), torch.Generator().manual_seed(0)
+    books = ProductCodes.fit(rows, 4, Usage.of(rows, rows), generator)
+    kinds = torch.arange(number) % 2
+    codes = CodedTable.encode(rows[kinds == 1], books)
+    own.entity_embeddings = MixedTable.join(kinds, [EntityTable(rows[kinds == 0]).quantised("int8"), codes])
+    expected = own.entity_embeddings.whole()
+    whole.save(tmp_path / "model", table="mixed")
+    loaded = ModelFolder.load(tmp_path / "model")
+    assert torch.equal(loaded.network.entity_embeddings.entity_embeddings.whole(), expected)
+    fewer = loaded.among(Vocabulary.of(loaded.vocabulary.entities[:9]))
+    assert torch.equal(fewer.network.entity_embeddings.entity_embeddings.whole(), expected[:12])
+    fewer.save(tmp_path / "fewer", table="mixed", source=FromStore.of(fewer.vocabulary))
+    named = ModelFolder.load(tmp_path / "fewer")
+    more = named.with_overlay(Overlay.of({"New": ()}, len(named.knowledge)), (), rows[:1], torch.ones(1))
+    more.save_edited(tmp_path / "more", {})
+    again = ModelFolder.load(tmp_path / "more")
+    table = again.network.entity_embeddings.entity_embeddings
+    assert again.knowledge.number("New") == 12 and len(table) == 13
+    for title in fewer.vocabulary.entities:
+        there, here = again.knowledge.number(title), fewer.knowledge.number(title)
+        assert there is not None and here is not None and torch.equal(table.whole()[there], expected[here])
+    assert (tmp_path / "more" / "entities.safetensors").samefile(tmp_path / "fewer" / "entities.safetensors")
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs Linux's list of mapped files")

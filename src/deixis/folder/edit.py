@@ -23,6 +23,7 @@ from deixis.knowledge.entities import Entity
 from deixis.knowledge.knowledge import Knowledge
 from deixis.knowledge.overlay import Overlay
 from deixis.knowledge.vocabulary import Vocabulary
+from deixis.network.entity_table import EntityTable
 from deixis.network.special import SPECIAL
 
 __all__ = ["add", "alike", "build_folder", "fit", "remove"]
@@ -52,10 +53,12 @@ def add(
         model = remove(model, known)
     if not entities:
         return model
-    table = model.as_table(*describe(model, entities, progress))
+    rows, biases = describe(model, entities, progress)
     own = {entity.title: entity for entity in map(Entity.from_json, model.known)}
     own |= {entity.title: entity for entity in entities}
-    return _overlaid(model, own, [entity.title for entity in entities], table)
+    overlay, kept = _overlay(model, own, [entity.title for entity in entities])
+    changed = model.with_overlay(overlay, kept, rows, biases)
+    return replace(changed, known=tuple(entity.to_json() for entity in own.values()))
 
 
 def describe(model: ModelFolder, entities: Sequence[Entity], progress: Progress = iter) -> tuple[Tensor, Tensor]:
@@ -83,24 +86,20 @@ def remove(model: ModelFolder, titles: Collection[str]) -> ModelFolder:
     gone = set(titles)
     own = {entity.title: entity for entity in map(Entity.from_json, model.known) if entity.title not in gone}
     numbers = {number for title in gone if (number := _knowledge(model).number(title)) is not None}
-    return _overlaid(model, own, [], {}, numbers)
+    changed = model.with_overlay(*_overlay(model, own, [], numbers))
+    return replace(changed, known=tuple(entity.to_json() for entity in own.values()))
 
 
-def _overlaid(
-    model: ModelFolder,
-    own: Mapping[str, Entity],
-    new: Sequence[str],
-    table: Mapping[str, Tensor],
-    gone: Collection[int] = (),
-) -> ModelFolder:
-    """Return the model with the entities of its own that are given; the rows of the new ones are in a table."""
+def _overlay(
+    model: ModelFolder, own: Mapping[str, Entity], new: Sequence[str], gone: Collection[int] = ()
+) -> tuple[Overlay, list[int]]:
+    """Return what lies over the knowledge when these entities are its own, and which rows of before stay."""
     knowledge = _knowledge(model)
     old = [title for title in knowledge.overlay.titles if title in own and title not in new]
     hidden = knowledge.overlay.hidden | {number for number in gone if number < knowledge.size}
     names = {title: own[title].names for title in [*old, *new]}
-    rows = [number for title in old if (number := knowledge.number(title)) is not None]
-    changed = model.with_overlay(Overlay.of(names, knowledge.size, hidden), rows, table)
-    return replace(changed, known=tuple(entity.to_json() for entity in own.values()))
+    kept = [number for title in old if (number := knowledge.number(title)) is not None]
+    return Overlay.of(names, knowledge.size, hidden), kept
 
 
 def _knowledge(model: ModelFolder) -> Knowledge:
@@ -116,15 +115,16 @@ def build_folder(
     base, made = opened(base)
     model = ModelFolder.load(base)
     # Beside the rows of the base: those are what the examples are told apart from.
-    table = model.as_table(*describe(model, entities, progress))
+    rows, biases = describe(model, entities, progress)
+    table = EntityTable(rows).quantised("int8")
     own = replace(
-        model.with_table(Vocabulary.of(entity.title for entity in entities), table),
+        model.with_table(Vocabulary.of(entity.title for entity in entities), table, biases),
         known=tuple(entity.to_json() for entity in entities),
         linking=Linking(),
     )
     return own.save(
         target,
-        table=made.parameters["table"],
+        table="int8",
         encoder=made.parameters["encoder"],
         source=FromEntities(entities),
         parents={"model": made.digest, **parents},

@@ -2,7 +2,7 @@
 
 config.json            the shape of the network
 encoder.safetensors    every tensor but those of the next, in fp32, fp16, int12 or int8 (quantisation.py)
-entities.safetensors   the entity table (fp32, fp16, or int8 with a scale a row) and its biases
+entities.safetensors   the entity table (fp32, fp16, int8, or mixed: entity_table.py) and its biases
 knowledge/             entities in the order of their rows, with their names (knowledge/knowledge.py), or, as training
 vocabulary.jsonl       writes it, the entities alone
 tokenizer.json
@@ -36,8 +36,8 @@ from deixis.errors import ArtefactError, InputError
 from deixis.knowledge.describe import Describer
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.config import Config
-from deixis.network.embeddings import EntityTable
 from deixis.network.encoding import Tokenizer
+from deixis.network.entity_table import EntityTable, MixedTable, TablePrecision
 from deixis.network.model import Network
 from deixis.network.quantisation import dequantise, quantise
 from deixis.network.special import MASK, SPECIAL
@@ -63,9 +63,8 @@ __all__ = [
 
 _Module = TypeVar("_Module", bound=nn.Module)
 
-Precision = Literal["fp32", "fp16", "int8"]  # of the entity table
+Precision = TablePrecision  # "mixed": a table that is mixed already, as it is
 EncoderPrecision = Literal["fp32", "fp16", "int12", "int8"]
-PRECISIONS: dict[torch.dtype, Precision] = {torch.float32: "fp32", torch.float16: "fp16", torch.int8: "int8"}
 
 CONFIG, ENCODER, ENTITIES, VOCABULARY = "config.json", "encoder.safetensors", "entities.safetensors", "vocabulary.jsonl"
 KNOWLEDGE, LINKING, CARD = "knowledge", "linking.json", "README.md"
@@ -73,8 +72,7 @@ OLD_STORE = "candidates"  # names as they lay in model folders before knowledge 
 PACKAGED = Path(__file__).parents[1] / "models" / "default"  # the model that deixis comes with
 DESCRIBER, KNOWN, ADDED = "descriptions.safetensors", "entities.jsonl", "added.safetensors"
 KEPT = ("table", "encoder", "linking", "described", "language", "domain")  # of what is told, what edits leave as it is
-TABLE = "entity_embeddings.entity_embeddings.weight"
-SCALE = "entity_embeddings.entity_embeddings.scale"
+TABLE = "entity_embeddings.entity_embeddings."  # what the names of its tensors begin with
 BIAS = "entity_predictions.bias"
 
 
@@ -158,27 +156,30 @@ class ModelFolder:
         `parents` and `parameters` tell the manifest what the model was made from, and how.
         """
         parameters = {"table": table, "encoder": encoder, **(parameters or {})}
+        rows, bias = self._table
         state = {name: tensor.detach().cpu().contiguous() for name, tensor in self.network.state_dict().items()}
-        entities = {BIAS: state.pop(BIAS), **_table_state(self.network.entity_embeddings.entity_embeddings, table)}
-        state = {name: tensor for name, tensor in state.items() if name not in (TABLE, SCALE)}
+        state = {name: tensor for name, tensor in state.items() if name != BIAS and not name.startswith(TABLE)}
         if encoder == "fp16":
             state = {name: tensor.half() for name, tensor in state.items()}
         elif encoder != "fp32":
             state = quantise(state, 8 if encoder == "int8" else 12)
-        config = self.network.config
         with folder_aside(folder) as aside:
             digests: dict[str, str] = {}
             if source is not None:
-                entities = self._assemble(aside / KNOWLEDGE, source, entities, parameters, title_filter)
-                config = replace(config, entities=len(entities[BIAS]))
+                order = self._assemble(aside / KNOWLEDGE, source, parameters, title_filter)
+                rows, bias = rows.quantised(table).select(order), bias[order.to(bias.device)]
             elif isinstance(self.knowledge, Vocabulary):
                 self.knowledge.save(aside / VOCABULARY)
+                rows = rows.quantised(table)
             else:
-                digests, entities = self._keep_knowledge(aside, entities)
-                config = replace(config, entities=self.knowledge.size)
+                digests = self._keep_knowledge(aside)
+                self._save_added(aside)
+                size = self.knowledge.size
+                rows, bias = _split(rows, size)[0].quantised(table), bias[:size]
+            config = replace(self.network.config, entities=len(bias))
             (aside / CONFIG).write_text(json.dumps(config.to_json(), indent=1) + "\n")
             save_file(state, aside / ENCODER)
-            save_file(entities, aside / ENTITIES)
+            save_file(_table_state(rows, bias), aside / ENTITIES)
             self.tokenizer.save(aside)
             if self.linking != Linking():
                 (aside / LINKING).write_text(json.dumps(asdict(self.linking)) + "\n")
@@ -187,40 +188,33 @@ class ModelFolder:
             return self._seal(aside, config.entities, digests, parents, parameters)
 
     def _assemble(
-        self,
-        folder: Path,
-        source: Source,
-        entities: Mapping[str, Tensor],
-        parameters: Mapping[str, Any],
-        title_filter: Path | None,
-    ) -> dict[str, Tensor]:
-        """Write the knowledge of a source, and return the rows in its order."""
+        self, folder: Path, source: Source, parameters: Mapping[str, Any], title_filter: Path | None
+    ) -> Tensor:
+        """Write the knowledge of a source, and return which rows it has here, in its order."""
         from deixis.knowledge.assemble import assemble
 
         told = {name: parameters[name] for name in ("language", "domain") if name in parameters}
         numbers = torch.from_numpy(assemble(folder, source, told, title_filter=title_filter))
         order = torch.arange(len(numbers) + len(SPECIAL))
         order[numbers] = torch.tensor([self._row(title) for title in source.known.titles], dtype=torch.int64)
-        return {name: tensor[order] for name, tensor in entities.items()}
+        return order
 
-    def _keep_knowledge(self, aside: Path, entities: Mapping[str, Tensor]) -> tuple[dict[str, str], dict[str, Tensor]]:
-        """Put the knowledge and what was added to it into a folder; return known digests, and the other rows."""
+    def _keep_knowledge(self, aside: Path) -> dict[str, str]:
+        """Put the mapped files of the knowledge into a folder; return their digests, which are known."""
         knowledge = cast("Knowledge", self.knowledge)
-        digests = {}
-        for name, digest in knowledge.manifest.files.items():
+        for name in knowledge.manifest.files:
             copy_or_link(knowledge.folder / name, aside / KNOWLEDGE / name)
-            digests[f"{KNOWLEDGE}/{name}"] = digest
         knowledge.manifest.save(aside / KNOWLEDGE / MANIFEST)
-        self._save_added(aside, {name: tensor[knowledge.size :] for name, tensor in entities.items()})
-        return digests, {name: tensor[: knowledge.size].clone() for name, tensor in entities.items()}
+        return {f"{KNOWLEDGE}/{name}": digest for name, digest in knowledge.manifest.files.items()}
 
-    def _save_added(self, aside: Path, rows: Mapping[str, Tensor]) -> None:
+    def _save_added(self, aside: Path) -> None:
         """Write what was added to the knowledge and removed from it."""
         knowledge = cast("Knowledge", self.knowledge)
-        if knowledge.overlay.titles or knowledge.overlay.hidden:
-            knowledge.overlay.save(aside / KNOWLEDGE / "added.json")
-        if len(rows[BIAS]):
-            save_file({name: tensor.contiguous() for name, tensor in rows.items()}, aside / ADDED)
+        overlay, (rows, bias) = knowledge.overlay, self._table
+        if overlay.titles or overlay.hidden:
+            overlay.save(aside / KNOWLEDGE / "added.json")
+        if overlay.titles:
+            save_file(_table_state(_split(rows, knowledge.size)[1], bias[knowledge.size :]), aside / ADDED)
 
     def _seal(
         self,
@@ -252,61 +246,59 @@ class ModelFolder:
         if self.folder is None or isinstance(self.knowledge, Vocabulary):
             raise InputError("only a model that was loaded from a folder with names can be edited; see deixis assemble")
         made = Manifest.load(self.folder / MANIFEST, "model")
-        table = self.network.entity_embeddings.entity_embeddings
-        state = {BIAS: self.network.entity_predictions.bias, TABLE: table.weight, SCALE: table.scale}
-        first = self.knowledge.size
-        rows = {name: tensor.detach()[first:].cpu() for name, tensor in state.items() if tensor is not None}
         changed = {ADDED, KNOWN, f"{KNOWLEDGE}/added.json"} | ({DESCRIBER} if self.describer is not None else set())
         digests = {name: digest for name, digest in made.files.items() if name not in changed}
         told = {name: made.parameters[name] for name in KEPT if name in made.parameters}
         with folder_aside(folder) as aside:
             for name in digests:
                 copy_or_link(self.folder / name, aside / name)
-            self._save_added(aside, rows)
+            self._save_added(aside)
             if self.describer is not None:
                 self.describer.save(aside / DESCRIBER)
-            return self._seal(aside, first, digests, {"model": made.digest, **parents}, told)
+            return self._seal(aside, self.knowledge.size, digests, {"model": made.digest, **parents}, told)
 
     def among(self, vocabulary: Vocabulary) -> ModelFolder:
         """Return the model with the entities of a smaller vocabulary only; its answers among them are the same."""
         rows = torch.tensor([*range(len(SPECIAL)), *map(self._row, vocabulary.entities)])
-        state = self.network.state_dict()
-        found = {name: state[name][rows] for name in (TABLE, SCALE, BIAS) if name in state}
-        return replace(self._with_rows(found), knowledge=vocabulary)
+        table, bias = self._table
+        return self.with_rows(vocabulary, table.select(rows), bias[rows.to(bias.device)])
 
-    def with_overlay(self, overlay: Overlay, rows: Sequence[int], more: Mapping[str, Tensor]) -> ModelFolder:
-        """Return the model with other added entities: those that have these rows here, then those of `more`."""
-        knowledge = cast("Knowledge", self.knowledge)
-        state = self.network.state_dict()
-        found = {}
-        for name in (TABLE, SCALE, BIAS):
-            if name in state:
-                kept = [state[name][: knowledge.size], state[name][list(rows)]]
-                found[name] = torch.cat([*kept, *([more[name].to(state[name].device)] if more else [])])
-        return replace(self._with_rows(found), knowledge=knowledge.with_overlay(overlay))
-
-    def as_table(self, rows: Tensor, biases: Tensor) -> dict[str, Tensor]:
-        """Return rows and biases as the tensors of the table, in its own precision."""
-        precision = PRECISIONS[self.network.entity_embeddings.entity_embeddings.weight.dtype]
-        return {BIAS: biases, **_table_state(EntityTable(rows), precision)}
-
-    def _with_rows(self, table: Mapping[str, Tensor]) -> ModelFolder:
-        """Return the model with other rows of B; all other weights are shared."""
+    def with_rows(self, knowledge: Knowledge | Vocabulary, table: EntityTable, bias: Tensor) -> ModelFolder:
+        """Return the model with other entities and their rows, the special ones first; all other weights are shared."""
         network = _shallow(self.network)
-        network.config = replace(network.config, entities=len(table[BIAS]))
+        network.config = replace(network.config, entities=len(table))
         network.entity_embeddings = _shallow(network.entity_embeddings)
-        network.entity_embeddings.entity_embeddings = EntityTable(table[TABLE], table.get(SCALE))
+        network.entity_embeddings.entity_embeddings = table
         network.entity_predictions = _shallow(network.entity_predictions)
-        network.entity_predictions.bias = nn.Parameter(table[BIAS])
-        return replace(self, network=network.eval())
+        network.entity_predictions.bias = nn.Parameter(bias)
+        return replace(self, network=network.eval(), knowledge=knowledge)
 
     def with_table(self, vocabulary: Vocabulary, table: EntityTable, biases: Tensor) -> ModelFolder:
         """Return the model with the entities of a vocabulary and their rows in int8, in place of its own."""
-        special, rows = self.network.state_dict(), range(len(SPECIAL))
-        assert table.scale is not None
-        more = {TABLE: table.weight, SCALE: table.scale, BIAS: biases}
-        found = {name: torch.cat([special[name][: len(rows)].cpu(), more[name]]) for name in more}
-        return replace(self._with_rows(found), knowledge=vocabulary)
+        own, bias = self._table
+        special, more = own.select(torch.arange(len(SPECIAL))).quantised("int8").state_dict(), table.state_dict()
+        joined = EntityTable.of({name: torch.cat([special[name].cpu(), more[name]]) for name in more})
+        return self.with_rows(vocabulary, joined, torch.cat([bias[: len(SPECIAL)].cpu(), biases]))
+
+    def with_overlay(
+        self, overlay: Overlay, kept: Sequence[int] = (), rows: Tensor | None = None, biases: Tensor | None = None
+    ) -> ModelFolder:
+        """Return the model with other added entities: those that have the numbers `kept` here, then new rows.
+
+        The rows of the knowledge below are neither copied nor changed.
+        """
+        knowledge = cast("Knowledge", self.knowledge)
+        (table, bias), size = self._table, knowledge.size
+        below, added = _split(table, size)
+        at = torch.tensor(kept, dtype=torch.int64, device=bias.device)
+        added, bias = added.select(at - size), torch.cat([bias[:size], bias[at]])
+        if rows is not None and biases is not None:
+            added, bias = added.append(rows), torch.cat([bias, biases.to(bias.device)])
+        return self.with_rows(knowledge.with_overlay(overlay), _joined(below, added), bias)
+
+    @property
+    def _table(self) -> tuple[EntityTable, Tensor]:
+        return self.network.entity_embeddings.entity_embeddings, self.network.entity_predictions.bias.detach()
 
     def _row(self, title: str) -> int:
         row = self.knowledge.number(title)
@@ -333,17 +325,18 @@ class ModelFolder:
         if size != config.entities:
             raise ArtefactError(f"{folder} knows {size} entities; its {CONFIG} says {config.entities}")
         entities = _tensors(folder / ENTITIES)
-        if (folder / ADDED).exists():
-            more = _tensors(folder / ADDED)
-            entities = {name: torch.cat([tensor, more[name]]) for name, tensor in entities.items()}
-            config = replace(config, entities=len(knowledge))
         with torch.device("meta"):  # nothing is allocated that is not on disk
             network = Network(config)
-        network.entity_embeddings.entity_embeddings = EntityTable(entities[TABLE], entities.get(SCALE))
+        network.entity_embeddings.entity_embeddings = _table_of(entities)
         _fill(network, dequantise(_tensors(folder / ENCODER)) | entities, folder)
         describer = Describer.load(folder / DESCRIBER) if (folder / DESCRIBER).exists() else None
         known = tuple((folder / KNOWN).read_bytes().splitlines()) if (folder / KNOWN).exists() else ()
-        return cls(network, Tokenizer.load(folder), knowledge, _linking(folder / LINKING), describer, known, folder)
+        model = cls(network, Tokenizer.load(folder), knowledge, _linking(folder / LINKING), describer, known, folder)
+        if not (folder / ADDED).exists():
+            return model
+        more, (table, bias) = _tensors(folder / ADDED), model._table
+        joined = model.with_rows(knowledge, _joined(table, _table_of(more)), torch.cat([bias, more[BIAS]]))
+        return replace(joined, network=joined.network.train(network.training))
 
 
 def opened(folder: Path) -> tuple[Path, Manifest]:
@@ -473,12 +466,34 @@ def _linking(path: Path) -> Linking:
         raise ArtefactError(f"{path} does not say how to link: {error}") from None
 
 
-def _table_state(table: EntityTable, precision: Precision) -> dict[str, Tensor]:
-    table = table.quantised(precision)
-    state = {TABLE: table.weight.detach().cpu()}
-    if table.scale is not None:
-        state[SCALE] = table.scale.detach().cpu()
-    return state
+def _table_state(table: EntityTable, bias: Tensor) -> dict[str, Tensor]:
+    rows = {TABLE + name: tensor.detach().cpu().contiguous() for name, tensor in table.state_dict().items()}
+    return {BIAS: bias.cpu().clone(), **rows}
+
+
+def _table_of(state: Mapping[str, Tensor]) -> EntityTable:
+    return EntityTable.of({name.removeprefix(TABLE): x for name, x in state.items() if name.startswith(TABLE)})
+
+
+def _joined(below: EntityTable, added: EntityTable) -> EntityTable:
+    """Return a table with added rows behind its own, neither of which is copied."""
+    if not len(added):
+        return below
+    kinds = torch.zeros(len(below) + len(added), dtype=torch.uint8)
+    kinds[len(below) :] = 1
+    device = next(iter(below.state_dict().values())).device
+    return MixedTable.join(kinds, [below, added.to(device)]).to(device)
+
+
+def _split(table: EntityTable, size: int) -> tuple[EntityTable, EntityTable]:
+    """Return the rows of a table up to a number, and those added behind them: no more exact than int8."""
+    if isinstance(table, MixedTable) and len(table.tables) == 2 and len(table.tables[0]) == size:
+        return table.tables[0], table.tables[1]
+    if len(table) == size:
+        none = EntityTable(torch.empty(0, table(torch.zeros(1, dtype=torch.int64)).shape[1]))
+        return table, none.quantised("int8" if table.precision == "mixed" else table.precision)
+    numbers = torch.arange(len(table))
+    return table.select(numbers[:size]), table.select(numbers[size:])
 
 
 def network_from_bert(folder: Path, entities: int, generator: torch.Generator, **settings: Any) -> Network:

@@ -15,8 +15,9 @@ from __future__ import annotations
 import logging
 import shutil
 import zlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -34,7 +35,7 @@ from deixis.knowledge.assemble import FromStore
 from deixis.knowledge.knowledge import Knowledge
 from deixis.knowledge.names import Names
 from deixis.knowledge.vocabulary import Vocabulary
-from deixis.network.embeddings import EntityTable
+from deixis.network.entity_table import EntityTable
 from deixis.network.special import SPECIAL
 from deixis.wikipedia.extraction import Progress, build_articles
 from deixis.wikipedia.page_props import read_page_props
@@ -86,25 +87,34 @@ def build_wiki(
     if (output / MANIFEST).exists() and (found := Manifest.load(output / MANIFEST, "model")).parents == parents:
         found.verify(output)
         return found
-    disambiguation = frozenset[int]() if props is None else props.disambiguation
-    entities = [
-        page for page in read_summary(articles).pages if page.meanings is None and page.id not in disambiguation
-    ]
-    if not entities:
+    entities = _Entities(read_summary(articles).pages, frozenset() if props is None else props.disambiguation)
+    titles = [page.title for page in entities]
+    if not titles:
         raise InputError(f"{wiki.dumps[0]} has no article; expected a dump of pages with their texts")
-    store = _name_pages(articles, {page.title for page in entities}, work / "store", workers or cores(), track)
-    shards = _make_rows(entities, base, work / "rows" / told.digest[:16], track)
-    items = None if props is None else {page.title: f"Q{props.item(page.id)}" for page in entities}
+    store = _name_pages(articles, set(titles), work / "store", workers or cores(), track)
+    shards = _make_rows(entities, len(titles), base, work / "rows" / told.digest[:16], track)
+    counts = dict(Names.open(store).titles())
     names = FromStore.of(
-        _vocabulary(entities, store),
+        Vocabulary([*SPECIAL, *titles], [0] * len(SPECIAL) + [counts.get(title, 0) for title in titles]),
         Names.open(store),
         lead_on(read_summary(articles).redirects),
         described=frozenset(page.title for page in entities if page.lead),
-        wikidata=items or {},
+        wikidata={} if props is None else {page.title: f"Q{props.item(page.id)}" for page in entities},
     )
-    manifest = _write_folder(entities, shards, base, names, told, output)
+    manifest = _write_folder(titles, shards, base, names, told, output)
     shutil.rmtree(work)
     return manifest
+
+
+@dataclass(frozen=True, slots=True)
+class _Entities:
+    """The pages that are entities, read from the disk each time they are gone through."""
+
+    pages: Iterable[PageSummary]
+    disambiguation: Collection[int]  # pages that only list meanings, as page_props has them
+
+    def __iter__(self) -> Iterator[PageSummary]:
+        return (page for page in self.pages if page.meanings is None and page.id not in self.disambiguation)
 
 
 def _read_dumps(
@@ -202,31 +212,25 @@ def checksum(lead: str) -> int:
     return zlib.crc32(lead.encode()) or 1
 
 
-def _make_rows(pages: Sequence[PageSummary], base: _Base, folder: Path, track: Track[Any]) -> list[Path]:
+def _make_rows(entities: Iterable[PageSummary], size: int, base: _Base, folder: Path, track: Track[Any]) -> list[Path]:
     """Make the rows of all pages, shard by shard; those that are there are not made again."""
     paths: list[Path] = []
-    for start in track(range(0, len(pages), SHARD), f"rows, {SHARD:,} each", -(-len(pages) // SHARD)):
-        path = folder / f"{len(paths):06}.npz"
+    pages = iter(entities)
+    for _ in track(range(0, size, SHARD), f"rows, {SHARD:,} each", -(-size // SHARD)):
+        path, shard = folder / f"{len(paths):06}.npz", list(islice(pages, SHARD))
         if not path.exists():
-            arrays = base.shard(pages[start : start + SHARD])
+            arrays = base.shard(shard)
             with write_aside(path) as file:
                 np.savez(file, **arrays)  # type: ignore[arg-type]
         paths.append(path)
     return paths
 
 
-def _vocabulary(pages: Sequence[PageSummary], store: Path) -> Vocabulary:
-    """Return the entities with their links."""
-    counts = dict(Names.open(store).titles())
-    titles = [page.title for page in pages]
-    return Vocabulary([*SPECIAL, *titles], [0] * len(SPECIAL) + [counts.get(title, 0) for title in titles])
-
-
 def _write_folder(
-    pages: Sequence[PageSummary], shards: Sequence[Path], base: _Base, names: FromStore, told: Manifest, output: Path
+    titles: Sequence[str], shards: Sequence[Path], base: _Base, names: FromStore, told: Manifest, output: Path
 ) -> Manifest:
     """Put rows and names together."""
-    vocabulary = Vocabulary.of(page.title for page in pages)
+    vocabulary = Vocabulary.of(titles)
     alone = base.model.among(Vocabulary(SPECIAL))
     columns: dict[str, list[NDArray[Any]]] = {"rows": [], "scales": [], "biases": [], "leads": []}
     for path in shards:
@@ -237,7 +241,7 @@ def _write_folder(
     model = alone.with_table(
         vocabulary, EntityTable(torch.from_numpy(rows), torch.from_numpy(scales)), torch.from_numpy(biases)
     )
-    made = {"kept from the base": int((leads == TRAINED).sum()), "leads": sum(bool(page.lead) for page in pages)}
+    made = {"kept from the base": int((leads == TRAINED).sum()), "titles alone": int((leads == checksum("")).sum())}
     parameters = {
         **told.parameters,
         "licence": licence(told.parameters["domain"], told.parameters["date"]),
@@ -254,8 +258,8 @@ def _write_folder(
             parameters=parameters,
         )
         knowledge = Knowledge.open(aside / "model" / "knowledge")
-        numbers = [knowledge.number(page.title) for page in pages]
-        by_number = np.zeros(len(pages) + len(SPECIAL), np.uint32)
+        numbers = [knowledge.number(title) or 0 for title in titles]
+        by_number = np.zeros(len(titles) + len(SPECIAL), np.uint32)
         by_number[numbers] = leads
         np.save(aside / "model" / LEADS, by_number)
         for path in (aside / "model").iterdir():

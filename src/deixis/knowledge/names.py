@@ -286,7 +286,8 @@ class Names:
 
 
 def _owners(offsets: memoryview[Any]) -> NDArray[np.int64]:
-    sizes = np.diff(np.asarray(offsets, np.int64))
+    ends = np.asarray(offsets, np.int64)
+    sizes = ends[1:] - ends[:-1]
     return np.repeat(np.arange(len(sizes)), sizes)
 
 
