@@ -539,8 +539,8 @@ def _luke_state(source: Path, network: Network) -> dict[str, Tensor]:
         raise ArtefactError(f"{source} has neither model.safetensors nor pytorch_model.bin")
     state = {name.removeprefix("luke."): tensor.float() for name, tensor in given.items()}
     mask = "entity_embeddings.mask_embedding"
-    if TABLE in state:  # an ordinary LUKE keeps [MASK] in its row
-        state[mask] = state.get(mask, state[TABLE][MASK]).reshape(-1)
+    if f"{TABLE}weight" in state:  # an ordinary LUKE keeps [MASK] in its row
+        state[mask] = state.get(mask, state[f"{TABLE}weight"][MASK]).reshape(-1)
     types = "entity_embeddings.token_type_embeddings.weight"
     if types in state:
         state[types] = state[types][:1]
