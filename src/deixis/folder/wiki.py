@@ -32,7 +32,7 @@ from deixis.errors import InputError
 from deixis.folder.model_folder import ModelFolder, packaged_model
 from deixis.knowledge.names import Names
 from deixis.knowledge.vocabulary import Vocabulary
-from deixis.network.embeddings import EntityTable
+from deixis.network.entity_table import EntityTable
 from deixis.network.special import SPECIAL
 from deixis.wikipedia.extraction import Progress, build_articles
 from deixis.wikipedia.page_props import read_page_props
