@@ -12,9 +12,11 @@ is read in windows that overlap, and every word counts where it stands nearest t
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -30,7 +32,7 @@ from deixis.errors import ArtefactError
 from deixis.network.batching import Batch, pack
 from deixis.network.encoding import MAX_PIECES, Tokenizer
 from deixis.network.model import Network
-from deixis.network.word_features import FEATURES, WordPieces, sections, split_words, word_features
+from deixis.network.word_features import FEATURES, SECTION, WordPieces, sections, split_words, word_features
 
 __all__ = [
     "KINDS",
@@ -48,7 +50,8 @@ KINDS = ("person", "organisation", "place", "work", "product", "event", "group",
 TAGS = 1 + 2 * len(KINDS)  # none, then a beginning and an inside of each kind
 OVERLAP = 128  # pieces that two windows of a long text share
 WIDTH = 5  # words that a convolution sees
-BATCH_PIECES = 4096
+CPU_PIECES, GPU_PIECES = 512, 16384  # read at once; on a CPU few rows are as fast as many
+MOST_TEXTS = 64  # read together
 
 
 def kind_tags(kind: str) -> tuple[int, int]:
@@ -79,6 +82,8 @@ class WordWindow:
 def windows(words: WordPieces, features: NDArray[np.float16], size: int = MAX_PIECES) -> Iterator[WordWindow]:
     """Yield the windows of a text; every word counts in exactly one."""
     length = len(words.pieces)
+    if not length:
+        return
     starts = np.arange(0, max(length - OVERLAP, 1), size - OVERLAP) if length > size else np.zeros(1, np.int64)
     done = 0  # words that have counted
     for start in starts.tolist():
@@ -207,37 +212,58 @@ class LearnedDetector:
 
     def tags_of(self, texts: Iterable[str]) -> Iterator[list[TaggedWords]]:
         """Yield the words of each text with the probabilities of their tags, a long text in sections."""
-        for text in texts:
-            found = []
-            for start, part in sections(text):
-                words = split_words(self.tokenizer, [part])[0]
-                found.append(TaggedWords(start, words.spans, self._tag(words, word_features(part, words))))
-            yield found
+        parts = ((number, start, part) for number, text in enumerate(texts) for start, part in sections(text))
+        tagged = (one for group in _groups(parts) for one in self._tag_group(group))
+        for _, found in itertools.groupby(tagged, key=itemgetter(0)):
+            yield [words for _, words in found]
+
+    def _tag_group(self, group: Sequence[_Part]) -> Iterator[tuple[int, TaggedWords]]:
+        texts = [text for _, _, text in group]
+        words = split_words(self.tokenizer, texts)
+        cut = [list(windows(one, word_features(text, one))) for text, one in zip(texts, words, strict=True)]
+        tags = self._tag([window for parts in cut for window in parts])
+        first = 0
+        for (number, start, _), one in zip(group, words, strict=True):
+            yield number, TaggedWords(start, one.spans, tags[first : first + len(one)])
+            first += len(one)
 
     @torch.inference_mode()
-    def _tag(self, words: WordPieces, features: NDArray[np.float16]) -> NDArray[np.float32]:
-        """Return the probabilities of the tags (words, TAGS)."""
-        out = np.zeros((len(words), TAGS), np.float32)
-        if not len(words):
-            return out
-        pending: list[WordWindow] = []
-        done = 0
-        cut = list(windows(words, features))
+    def _tag(self, parts: Sequence[WordWindow]) -> NDArray[np.float32]:
+        """Return the probabilities of the tags (words, TAGS) of the words of windows that count."""
         device = next(self.network.parameters()).device
-        for place, window in enumerate(cut, 1):
+        most = GPU_PIECES if device.type == "cuda" else CPU_PIECES
+        found: list[NDArray[np.float32]] = [np.zeros((0, TAGS), np.float32)]
+        pending: list[WordWindow] = []
+        size = 0
+        for place, window in enumerate(parts, 1):
             pending.append(window)
-            if place < len(cut) and sum(len(part.pieces) for part in pending) < BATCH_PIECES:
+            size += len(window.pieces)
+            if place < len(parts) and size < most:
                 continue
             packed = pack_words(self.tokenizer, pending).to(device)
-            states = self.network.word_states(packed.batch, self.head.layers)
-            tags = self.head(states, packed).softmax(-1).cpu().numpy()
-            first = 0
-            for part in pending:
-                kept = tags[first : first + len(part.features)][part.counting]
-                out[done : done + len(kept)] = kept
-                done, first = done + len(kept), first + len(part.features)
-            pending = []
-        return out
+            tags = self.head(self.network.word_states(packed.batch, self.head.layers), packed).softmax(-1)
+            sizes = np.cumsum([len(part.features) for part in pending])[:-1]
+            split = np.split(tags.cpu().numpy(), sizes)
+            found += [chances[part.counting] for chances, part in zip(split, pending, strict=True)]
+            pending, size = [], 0
+        return np.concatenate(found)
+
+
+_Part = tuple[int, int, str]  # of a text: the text's number, where the part begins, what it says
+
+
+def _groups(parts: Iterable[_Part]) -> Iterator[list[_Part]]:
+    """Yield parts of texts in groups that are read together."""
+    group: list[_Part] = []
+    letters = 0
+    for part in parts:
+        group.append(part)
+        letters += len(part[2])
+        if letters >= SECTION or len(group) >= MOST_TEXTS:
+            yield group
+            group, letters = [], 0
+    if group:
+        yield group
 
 
 class TaggedWords(NamedTuple):
