@@ -26,7 +26,7 @@ def make_detector(threshold: float = 0.5) -> LearnedDetector:
 def tagged(*tags: int) -> TaggedWords:
     """Return words of two letters with a space between, surely tagged."""
     spans = np.array([[3 * place, 3 * place + 2] for place in range(len(tags))])
-    return TaggedWords(0, spans, np.eye(TAGS, dtype=np.float32)[list(tags)] * 0.9 + 0.1 / TAGS)
+    return TaggedWords(0, "ab " * len(tags), spans, np.eye(TAGS, dtype=np.float32)[list(tags)] * 0.9 + 0.1 / TAGS)
 
 
 def test_names_begin_go_on_and_end() -> None:

@@ -195,7 +195,6 @@ class LearnedDetector:
         if head.hidden != network.config.hidden_size or max(head.layers) > network.config.num_hidden_layers:
             raise ArtefactError("the detector was trained on another encoder; train it again: deixis train detector")
         self.network, self.tokenizer, self.head, self.threshold = network, tokenizer, head, threshold
-        head.to(next(network.parameters()).device)
 
     def detect(self, text: str) -> list[tuple[int, int]]:
         """Return the spans of the names of a text."""
@@ -223,14 +222,15 @@ class LearnedDetector:
         cut = [list(windows(one, word_features(text, one))) for text, one in zip(texts, words, strict=True)]
         tags = self._tag([window for parts in cut for window in parts])
         first = 0
-        for (number, start, _), one in zip(group, words, strict=True):
-            yield number, TaggedWords(start, one.spans, tags[first : first + len(one)])
+        for (number, start, text), one in zip(group, words, strict=True):
+            yield number, TaggedWords(start, text, one.spans, tags[first : first + len(one)])
             first += len(one)
 
     @torch.inference_mode()
     def _tag(self, parts: Sequence[WordWindow]) -> NDArray[np.float32]:
         """Return the probabilities of the tags (words, TAGS) of the words of windows that count."""
         device = next(self.network.parameters()).device
+        self.head.to(device)  # the network may have been moved
         most = GPU_PIECES if device.type == "cuda" else CPU_PIECES
         found: list[NDArray[np.float32]] = [np.zeros((0, TAGS), np.float32)]
         pending: list[WordWindow] = []
@@ -270,6 +270,7 @@ class TaggedWords(NamedTuple):
     """The words of a part of a text, and how likely each begins a name, goes on with one, or is none."""
 
     start: int  # of the part
+    text: str
     spans: NDArray[np.int64]  # (words, 2)
     tags: NDArray[np.float32]  # (words, TAGS)
 
@@ -282,6 +283,12 @@ class TaggedWords(NamedTuple):
         ends = np.append(opens[1:] | ~named[1:], True)[: len(named)]
         lasts = np.flatnonzero(named & ends)
         return [self.name(first, last) for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True)]
+
+    def name_at(self, start: int, end: int) -> FoundName | None:
+        """Return the name that `[start, end)`, counted in this part, is; None if that is no run of whole words."""
+        first, last = (int(np.searchsorted(self.spans[:, side], at)) for side, at in ((0, start), (1, end)))
+        whole = last < len(self.spans) and self.spans[first, 0] == start and self.spans[last, 1] == end
+        return self.name(first, last) if whole else None
 
     def name(self, first: int, last: int) -> FoundName:
         """Return the name that words `[first, last]` are, whatever its probability."""
