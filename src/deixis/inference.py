@@ -27,7 +27,7 @@ from deixis.network.detector import LearnedDetector
 from deixis.network.encoding import Tokenizer
 from deixis.network.model import Network
 from deixis.network.precision import calibration_batch, check_precision, compute_in
-from deixis.settings import Mentions, Precision, Settings
+from deixis.settings import Find, Precision, Settings
 
 __all__ = ["Disambiguator"]
 
@@ -176,7 +176,7 @@ class Disambiguator:
             ['Ada Marlow (rower)', 'Ada Marlow (chess player)']
         """
         settings = self.for_texts((settings or Settings()).changed(**changes))
-        return self.disambiguate_many(self.find_many(texts, settings.mentions), settings)
+        return self.disambiguate_many(self.find_many(texts, settings.find), settings)
 
     def for_texts(self, settings: Settings) -> Settings:
         """Return settings for plain texts: the model's own threshold and prior, and overlapping windows, unless given.
@@ -205,7 +205,7 @@ class Disambiguator:
         """
         return next(self.find_many([text]))
 
-    def find_many(self, texts: Iterable[str | Document], mentions: Mentions = "names") -> Iterator[Document]:
+    def find_many(self, texts: Iterable[str | Document], find: Find = "names") -> Iterator[Document]:
         """Yield many texts with the mentions that the detector finds, in their order; see `find`.
 
         Examples:
@@ -220,7 +220,7 @@ class Disambiguator:
                 raise InputError(
                     "this model has no candidate store to find mentions by; give it a detector, or give mentions"
                 )
-            found = iter(_find(self.detector, unread, mentions))
+            found = iter(_find(self.detector, unread, find))
             for document in documents:
                 yield document if document.mentions else replace(document, mentions=tuple(next(found)))
 
@@ -284,7 +284,7 @@ def _detector(parts: ModelFolder, least: float) -> NameDetector | UnitedDetector
     return UnitedDetector(LearnedDetector(parts.network, parts.tokenizer, parts.detector), names)
 
 
-def _find(detector: Detector | None, texts: list[str], mentions: Mentions) -> Iterable[Iterable[Mention]]:
+def _find(detector: Detector | None, texts: list[str], find: Find) -> Iterable[Iterable[Mention]]:
     if isinstance(detector, NameDetector | UnitedDetector):
-        return detector.find(texts, mentions)
+        return detector.find(texts, find)
     return ([Mention(*span) for span in detector.detect(text)] for text in texts if detector is not None)

@@ -31,7 +31,7 @@ from deixis.knowledge.names import Names
 from deixis.knowledge.occurrences import LOWER
 from deixis.knowledge.surfaces import SMALL_WORDS
 from deixis.knowledge.words import Span, Word, read_words
-from deixis.settings import Mentions
+from deixis.settings import Find
 
 if TYPE_CHECKING:
     from deixis.network.detector import LearnedDetector, TaggedWords
@@ -77,12 +77,12 @@ class NameDetector:
         """Return the spans of the mentions."""
         return self.detect_in(read_words(text))
 
-    def find(self, texts: Iterable[str], mentions: Mentions = "names") -> Iterator[list[Mention]]:
+    def find(self, texts: Iterable[str], find: Find = "names") -> Iterator[list[Mention]]:
         """Yield the mentions of each of many texts; of "all", also terms in lower case that are often linked."""
         for text in texts:
             words = read_words(text)
             found = self.mentions(words)
-            yield found if mentions == "names" else _with_terms(found, self.terms(words))
+            yield found if find == "names" else _with_terms(found, self.terms(words))
 
     def terms(self, words: list[Word]) -> Iterator[Mention]:
         """Yield the terms in lower case that are linked as often as the threshold says."""
@@ -171,12 +171,12 @@ class UnitedDetector:
         """Return the spans of the mentions."""
         return [(mention.start, mention.end) for mention in next(self.find([text]))]
 
-    def find(self, texts: Iterable[str], mentions: Mentions = "names") -> Iterator[list[Mention]]:
+    def find(self, texts: Iterable[str], find: Find = "names") -> Iterator[list[Mention]]:
         """Yield the mentions of each of many texts, each with its kind and the name that it matched."""
         for parts in self.learned.tags_of(texts):
-            yield [mention for part in parts for mention in self._mentions(part, mentions)]
+            yield [mention for part in parts for mention in self._mentions(part, find)]
 
-    def _mentions(self, part: TaggedWords, mentions: Mentions) -> list[Mention]:
+    def _mentions(self, part: TaggedWords, find: Find) -> list[Mention]:
         words = read_words(part.text)
         chosen: list[Mention] = []
         taken = bytearray(len(part.text))
@@ -184,7 +184,7 @@ class UnitedDetector:
             if chance >= self.threshold and not any(taken[mention.start : mention.end]):
                 taken[mention.start : mention.end] = b"\1" * (mention.end - mention.start)
                 chosen.append(mention)
-        if mentions == "all":
+        if find == "all":
             chosen = _with_terms(chosen, self.names.terms(words))
         chosen.sort(key=lambda mention: mention.start)
         return [replace(one, start=one.start + part.start, end=one.end + part.start) for one in chosen]
