@@ -251,7 +251,8 @@ class _Run:
         others = states @ weight.T + bias  # (mentions, arbitrary)
         rows = self.question.candidates.gather(-1, self.choice.clamp_min(0).unsqueeze(-1)).squeeze(-1)
         weight, bias = self.network.candidate_rows(rows)
-        return (torch.linalg.vecdot(weight, states) + bias - others.mean(-1)) / others.std(-1)
+        fit: Tensor = (torch.linalg.vecdot(weight, states) + bias - others.mean(-1)) / others.std(-1)
+        return fit
 
     def decisions(self) -> Decisions:
         """Return what was decided, on the CPU."""
