@@ -34,15 +34,13 @@ def detector(
 
         deixis train detector model ner/*.jsonl.xz mine.jsonl -o model-2 --epochs 4 --device cuda
     """
-    import torch
-
     from deixis.artefacts import digest_file
     from deixis.folder.model_folder import ModelFolder, with_detector
     from deixis.network.detector import LearnedDetector
     from deixis.training.detector import DetectorRecipe, read_marked_texts, score_detector, train_detector
 
     parts, texts = ModelFolder.load(model), list(read_marked_texts(data))
-    network = parts.network.to(torch.device(device)).eval()
+    network = parts.network.to(device).eval()
     recipe = DetectorRecipe(epochs=epochs, batch_pieces=batch, rate=rate, seed=seed)
     head = train_detector(network, parts.tokenizer, texts, recipe)
     for score in score_detector(LearnedDetector(network, parts.tokenizer, head), texts):

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from deixis.documents import Mention, NameMatch
 from deixis.knowledge.names import Names
@@ -36,15 +36,13 @@ from deixis.settings import Find
 if TYPE_CHECKING:
     from deixis.network.detector import LearnedDetector, TaggedWords
 
-__all__ = ["THRESHOLD", "Detector", "NameDetector", "UnitedDetector"]
+__all__ = ["THRESHOLD", "Detector", "Evidence", "NameDetector", "UnionRule", "UnitedDetector"]
 
 THRESHOLD = 0.1  # the best F1 on testa; 0.2 gives up 7 points of recall for 2 of precision
 STRENGTH = 2.0
 SINGLE, SEVERAL = 0.2, 0.5
 RARE = 20  # articles that a term of several words is taken to occur in: they were not counted
 LEAST = 0.2  # that a word is in a name: what the learned detector proposes
-# Of the rule that unites the two; fitted on AIDA testa by benchmarks/detection.py.
-BIAS, LEARNED_WEIGHT, LINKED_WEIGHT, KNOWN = 0.0, 1.0, 0.5, 0.5
 MONTHS = frozenset(
     {"january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november"}
     | {"december"}
@@ -154,18 +152,47 @@ class NameDetector:
         return counted is None or counted[LOWER] == 0
 
 
+class Evidence(NamedTuple):
+    """What speaks for a span: logits of the learned detector's probability and of the link probability."""
+
+    learned: float
+    linked: float = 0.0
+    known: float = 0.0  # 1: it is a name of the model
+    several: float = 0.0  # 1: of several words, and known
+
+
+class UnionRule(NamedTuple):
+    """Weights of the evidence, of which a logistic function makes the probability of a mention.
+
+    Fitted on AIDA testa: `python benchmarks/detection.py MODEL DATA aida-a --fit`.
+    """
+
+    bias: float = 0.0
+    learned: float = 1.0
+    linked: float = 0.5
+    known: float = 0.5
+    several: float = 0.0
+
+    def probability(self, evidence: Evidence) -> float:
+        """Return how likely a span is a mention."""
+        score = self.bias + sum(weight * value for weight, value in zip(self[1:], evidence, strict=True))
+        return 1 / (1 + math.exp(-score))
+
+
+RULE = UnionRule()
+
+
 @dataclass(frozen=True)
 class UnitedDetector:
     """Finds mentions with a learned detector and with names; each span that either proposes is judged by both.
 
-        p = sigmoid(BIAS + LEARNED logit(p of the learned detector) + LINKED logit(link probability) + KNOWN)
-
-    LINKED and KNOWN count where the span is a name. Of spans that overlap the likelier stays.
+    Of spans that overlap the likelier stays.
     """
 
     learned: LearnedDetector
     names: NameDetector
     threshold: float = 0.5
+    rule: UnionRule = RULE
 
     def detect(self, text: str) -> list[tuple[int, int]]:
         """Return the spans of the mentions."""
@@ -180,7 +207,8 @@ class UnitedDetector:
         words = read_words(part.text)
         chosen: list[Mention] = []
         taken = bytearray(len(part.text))
-        for chance, mention in sorted(self.proposals(part, words), key=lambda pair: (-pair[0], pair[1].start)):
+        judged = [(self.rule.probability(told), mention) for told, mention in self.proposals(part, words)]
+        for chance, mention in sorted(judged, key=lambda pair: (-pair[0], pair[1].start)):
             if chance >= self.threshold and not any(taken[mention.start : mention.end]):
                 taken[mention.start : mention.end] = b"\1" * (mention.end - mention.start)
                 chosen.append(mention)
@@ -189,20 +217,22 @@ class UnitedDetector:
         chosen.sort(key=lambda mention: mention.start)
         return [replace(one, start=one.start + part.start, end=one.end + part.start) for one in chosen]
 
-    def proposals(self, part: TaggedWords, words: list[Word]) -> Iterator[tuple[float, Mention]]:
-        """Yield what may be a mention in a part of a text, with its probability."""
-        named = {(mention.start, mention.end): (linked, mention) for linked, mention in self.names.proposals(words)}
-        for (start, end), (linked, mention) in named.items():
-            found = part.name_at(start, end)
-            chance = 0.0 if found is None else found.probability
-            kind = None if found is None else found.kind
-            score = BIAS + KNOWN + LEARNED_WEIGHT * _logit(chance) + LINKED_WEIGHT * _logit(linked)
-            yield 1 / (1 + math.exp(-score)), replace(mention, kind=kind)
+    def proposals(self, part: TaggedWords, words: list[Word]) -> Iterator[tuple[Evidence, Mention]]:
+        """Yield what may be a mention in a part of a text, with what speaks for it."""
+        named = set()
+        for linked, mention in self.names.proposals(words):
+            found = part.name_at(mention.start, mention.end)
+            several = float(mention.name is not None and " " in mention.name.key)
+            learned = _logit(0.0 if found is None else found.probability)
+            named.add((mention.start, mention.end))
+            yield (
+                Evidence(learned, _logit(linked), 1.0, several),
+                replace(mention, kind=None if found is None else found.kind),
+            )
         for found in part.names(LEAST):
             span = found.start - part.start, found.end - part.start
             if span not in named:
-                score = BIAS + LEARNED_WEIGHT * _logit(found.probability)
-                yield 1 / (1 + math.exp(-score)), Mention(*span, kind=found.kind)
+                yield Evidence(_logit(found.probability)), Mention(*span, kind=found.kind)
 
 
 def _logit(chance: float) -> float:
