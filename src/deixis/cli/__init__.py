@@ -22,6 +22,7 @@ from deixis.cli.redirects import redirects
 from deixis.cli.serve import serve
 from deixis.cli.train_detector import detector
 from deixis.cli.vocabulary import vocabulary
+from deixis.cli.wikipedia import wikipedia
 from deixis.cli.windows import windows
 from deixis.errors import DeixisError
 
@@ -45,6 +46,7 @@ def _root() -> None:
 app.command()(link)
 app.command()(disambiguate)
 app.command()(serve)
+app.add_typer(wikipedia, name="wikipedia")
 app.command()(articles)
 app.command()(redirects)
 app.command()(vocabulary)
