@@ -2,7 +2,7 @@
 
 config.json            the shape of the network
 encoder.safetensors    every tensor but those of the next, in fp32, fp16, int12 or int8 (quantisation.py)
-entities.safetensors   the entity table (fp32, fp16, or int8 with a scale a row) and its biases
+entities.safetensors   the entity table (fp32, fp16, int8, or mixed: entity_table.py) and its biases
 vocabulary.jsonl       entities in the order of their rows
 tokenizer.json
 candidates/            the store, where the folder has one
@@ -36,8 +36,8 @@ from deixis.knowledge.describe import Describer
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.config import Config
 from deixis.network.detector import DetectorHead
-from deixis.network.embeddings import EntityTable
 from deixis.network.encoding import Tokenizer
+from deixis.network.entity_table import EntityTable, TablePrecision
 from deixis.network.model import Network
 from deixis.network.quantisation import dequantise, quantise
 from deixis.network.special import MASK, SPECIAL
@@ -59,17 +59,15 @@ __all__ = [
 
 _Module = TypeVar("_Module", bound=nn.Module)
 
-Precision = Literal["fp32", "fp16", "int8"]  # of the entity table
+Precision = TablePrecision  # "mixed": a table that is mixed already, as it is
 EncoderPrecision = Literal["fp32", "fp16", "int12", "int8"]
-PRECISIONS: dict[torch.dtype, Precision] = {torch.float32: "fp32", torch.float16: "fp16", torch.int8: "int8"}
 
 CONFIG, ENCODER, ENTITIES, VOCABULARY = "config.json", "encoder.safetensors", "entities.safetensors", "vocabulary.jsonl"
 CANDIDATES, LINKING, CARD = "candidates", "linking.json", "README.md"
 PACKAGED = Path(__file__).parents[1] / "models" / "default"  # the model that deixis comes with
 DETECTOR = "detector.safetensors"
 DESCRIBER, KNOWN = "descriptions.safetensors", "entities.jsonl"
-TABLE = "entity_embeddings.entity_embeddings.weight"
-SCALE = "entity_embeddings.entity_embeddings.scale"
+TABLE = "entity_embeddings.entity_embeddings."  # what the names of its tensors begin with
 BIAS = "entity_predictions.bias"
 
 
@@ -142,8 +140,9 @@ class ModelFolder:
         `parents` and `parameters` tell the manifest what the model was made from, and how.
         """
         state = {name: tensor.detach().cpu().contiguous() for name, tensor in self.network.state_dict().items()}
-        entities = {BIAS: state.pop(BIAS), **_table_state(self.network.entity_embeddings.entity_embeddings, table)}
-        state = {name: tensor for name, tensor in state.items() if name not in (TABLE, SCALE)}
+        rows = self.network.entity_embeddings.entity_embeddings.quantised(table).state_dict()
+        entities = {BIAS: state.pop(BIAS), **{TABLE + name: x.cpu().contiguous() for name, x in rows.items()}}
+        state = {name: tensor for name, tensor in state.items() if not name.startswith(TABLE)}
         if encoder == "fp16":
             state = {name: tensor.half() for name, tensor in state.items()}
         elif encoder != "fp32":
@@ -178,49 +177,44 @@ class ModelFolder:
     def among(self, vocabulary: Vocabulary) -> ModelFolder:
         """Return the model with the entities of a smaller vocabulary only; its answers among them are the same."""
         rows = torch.tensor([*range(len(SPECIAL)), *map(self._row, vocabulary.entities)])
-        state = self.network.state_dict()
-        return self._with_rows(vocabulary, {name: state[name][rows] for name in (TABLE, SCALE, BIAS) if name in state})
+        table, bias = self._table
+        return self._with_table(vocabulary, table.select(rows), bias[rows])
 
     def with_rows(self, titles: Sequence[str], rows: Tensor, biases: Tensor) -> ModelFolder:
         """Return the model with more entities, their rows in the table's own precision."""
-        state, more = self.network.state_dict(), self._as_table(rows, biases)
         counts = [*self.vocabulary.counts, *([0] * len(titles))]
         vocabulary = Vocabulary([*self.vocabulary.titles, *titles], counts)
-        return self._with_rows(
-            vocabulary, {name: torch.cat([state[name], more[name].to(state[name].device)]) for name in more}
-        )
+        table, bias = self._table
+        return self._with_table(vocabulary, table.append(rows), torch.cat([bias, biases.to(bias.device)]))
 
     def with_changed(self, titles: Sequence[str], rows: Tensor, biases: Tensor) -> ModelFolder:
         """Return the model with other rows of some of its entities; those of the others stay to the bit."""
-        state, other = self.network.state_dict(), self._as_table(rows, biases)
-        device = state[BIAS].device
-        at = torch.tensor([self._row(title) for title in titles], dtype=torch.int64, device=device)
-        changed = {name: state[name].index_copy(0, at, other[name].to(device)) for name in other}
-        return self._with_rows(self.vocabulary, changed)
+        table, bias = self._table
+        at = torch.tensor([self._row(title) for title in titles], dtype=torch.int64, device=bias.device)
+        return self._with_table(
+            self.vocabulary, table.replace(at, rows), bias.index_copy(0, at, biases.to(bias.device))
+        )
 
-    def _as_table(self, rows: Tensor, biases: Tensor) -> dict[str, Tensor]:
-        """Return rows and biases as the tensors of the table, in its own precision."""
-        precision = PRECISIONS[self.network.entity_embeddings.entity_embeddings.weight.dtype]
-        return {BIAS: biases, **_table_state(EntityTable(rows), precision)}
+    @property
+    def _table(self) -> tuple[EntityTable, Tensor]:
+        return self.network.entity_embeddings.entity_embeddings, self.network.entity_predictions.bias.detach()
 
-    def _with_rows(self, vocabulary: Vocabulary, table: Mapping[str, Tensor]) -> ModelFolder:
-        """Return the model with other rows of B; all other weights are shared."""
+    def _with_table(self, vocabulary: Vocabulary, table: EntityTable, bias: Tensor) -> ModelFolder:
+        """Return the model with another table of entities; all other weights are shared."""
         network = _shallow(self.network)
         network.config = replace(network.config, entities=len(vocabulary))
         network.entity_embeddings = _shallow(network.entity_embeddings)
-        network.entity_embeddings.entity_embeddings = EntityTable(table[TABLE], table.get(SCALE))
+        network.entity_embeddings.entity_embeddings = table
         network.entity_predictions = _shallow(network.entity_predictions)
-        network.entity_predictions.bias = nn.Parameter(table[BIAS])
+        network.entity_predictions.bias = nn.Parameter(bias)
         return replace(self, network=network.eval(), vocabulary=vocabulary)
 
     def with_table(self, vocabulary: Vocabulary, table: EntityTable, biases: Tensor) -> ModelFolder:
         """Return the model with the entities of a vocabulary and their rows in int8, in place of its own."""
-        special, rows = self.network.state_dict(), range(len(SPECIAL))
-        assert table.scale is not None
-        more = {TABLE: table.weight, SCALE: table.scale, BIAS: biases}
-        return self._with_rows(
-            vocabulary, {name: torch.cat([special[name][: len(rows)].cpu(), more[name]]) for name in more}
-        )
+        own, bias = self._table
+        special, more = own.quantised("int8").select(torch.arange(len(SPECIAL))).state_dict(), table.state_dict()
+        joined = EntityTable.of({name: torch.cat([special[name].cpu(), more[name]]) for name in more})
+        return self._with_table(vocabulary, joined, torch.cat([bias[: len(SPECIAL)].cpu(), biases]))
 
     def _row(self, title: str) -> int:
         row = self.vocabulary.row(title)
@@ -241,7 +235,8 @@ class ModelFolder:
         entities = _tensors(folder / ENTITIES)
         with torch.device("meta"):  # nothing is allocated that is not on disk
             network = Network(config)
-        network.entity_embeddings.entity_embeddings = EntityTable(entities[TABLE], entities.get(SCALE))
+        rows = {name.removeprefix(TABLE): x for name, x in entities.items() if name.startswith(TABLE)}
+        network.entity_embeddings.entity_embeddings = EntityTable.of(rows)
         _fill(network, dequantise(_tensors(folder / ENCODER)) | entities, folder)
         store, linking = _store(folder / CANDIDATES), _linking(folder / LINKING)
         describer = Describer.load(folder / DESCRIBER) if (folder / DESCRIBER).exists() else None
@@ -344,14 +339,6 @@ def _store(folder: Path) -> Names | None:
     return Names.open(folder)
 
 
-def _table_state(table: EntityTable, precision: Precision) -> dict[str, Tensor]:
-    table = table.quantised(precision)
-    state = {TABLE: table.weight.detach().cpu()}
-    if table.scale is not None:
-        state[SCALE] = table.scale.detach().cpu()
-    return state
-
-
 def network_from_bert(folder: Path, entities: int, generator: torch.Generator, **settings: Any) -> Network:
     """Start a network from a Hugging Face BERT folder; what BERT does not have is drawn at random."""
     bert = _json(folder / CONFIG)
@@ -395,8 +382,8 @@ def _luke_state(source: Path, network: Network) -> dict[str, Tensor]:
         raise ArtefactError(f"{source} has neither model.safetensors nor pytorch_model.bin")
     state = {name.removeprefix("luke."): tensor.float() for name, tensor in given.items()}
     mask = "entity_embeddings.mask_embedding"
-    if TABLE in state:  # an ordinary LUKE keeps [MASK] in its row
-        state[mask] = state.get(mask, state[TABLE][MASK]).reshape(-1)
+    if (table := TABLE + "weight") in state:  # an ordinary LUKE keeps [MASK] in its row
+        state[mask] = state.get(mask, state[table][MASK]).reshape(-1)
     types = "entity_embeddings.token_type_embeddings.weight"
     if types in state:
         state[types] = state[types][:1]

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,9 @@ from tokenizers import Tokenizer as _Tokenizer
 from tokenizers import models, normalizers, pre_tokenizers
 
 from deixis.errors import ArtefactError
-from deixis.settings import Splitting
+
+if TYPE_CHECKING:  # machines that only read need not have what settings are checked with
+    from deixis.settings import Splitting
 
 __all__ = ["MAX_MENTIONS", "MAX_PIECES", "Encoding", "Tokenizer", "Window", "windows_of"]
 

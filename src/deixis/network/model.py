@@ -206,7 +206,7 @@ class Network(nn.Module):
 
     def candidate_rows(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Gather B* and b*_o of candidates (…): once for all steps."""
-        return self.entity_embeddings.entity_embeddings(rows), self.entity_predictions.bias[rows]
+        return self.entity_embeddings.entity_embeddings(rows), self.entity_predictions.bias[rows].float()
 
     def score(self, hidden: Tensor, candidates: tuple[Tensor, Tensor], mention: Tensor) -> Tensor:
         """Return B*·m_e + b*_o (equation 3) of candidates (candidates,), each of one mention: a row of h_e."""
