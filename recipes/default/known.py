@@ -40,6 +40,7 @@ from deixis.knowledge.occurrences import Occurrences
 from deixis.knowledge.surfaces import key, short_titles
 from deixis.wikipedia.articles import Article, read_articles
 from deixis.wikipedia.redirects import Redirects, read_redirects
+from deixis.wikipedia.summary import read_summary
 
 PAGES = ("articles-en.jsonl.xz", "articles-2023-en.jsonl.xz", "articles-html-en.jsonl.xz")
 ANNOTATED = ("news-silver-en.jsonl.xz", "tables-en.jsonl.xz", "on-this-day-en.jsonl.xz", "lists-html-en.jsonl.xz")
@@ -291,9 +292,9 @@ class Known:
         """Write the store of names."""
         builder = NamesBuilder(self.redirects)
         for file in self.articles:
-            add_articles(builder, read_articles(file))
+            add_articles(builder, read_summary(file))
         for file in self.annotated:
-            add_annotated(builder, read_articles(file))
+            add_annotated(builder, read_summary(file))
         for title, text in read_pairs(self.out / "texts.tsv.zst", "a title, a tab and a description"):
             builder.add_description(title, text)
         clubs = read_clubs(self.tables / "football-clubs.tsv.xz", self.texts)

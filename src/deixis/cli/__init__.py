@@ -20,7 +20,9 @@ from deixis.cli.pretrain import pretrain
 from deixis.cli.quantise import quantise
 from deixis.cli.redirects import redirects
 from deixis.cli.serve import serve
+from deixis.cli.train_detector import detector
 from deixis.cli.vocabulary import vocabulary
+from deixis.cli.wikipedia import wikipedia
 from deixis.cli.windows import windows
 from deixis.errors import DeixisError
 
@@ -44,6 +46,7 @@ def _root() -> None:
 app.command()(link)
 app.command()(disambiguate)
 app.command()(serve)
+app.add_typer(wikipedia, name="wikipedia")
 app.command()(articles)
 app.command()(redirects)
 app.command()(vocabulary)
@@ -56,6 +59,10 @@ app.command()(calibrate)
 app.command()(pretrain)
 app.command()(finetune)
 app.command()(quantise)
+train = typer.Typer(help="Train parts of a model.", no_args_is_help=True)
+train.callback()(_root)
+train.command()(detector)
+app.add_typer(train, name="train")
 
 
 def main() -> None:
