@@ -10,6 +10,7 @@ linking.json           how plain texts are linked, where it is not as by default
 descriptions.safetensors  the map from descriptions to rows, where one was fitted (knowledge/describe.py)
 added.safetensors      rows and biases of the entities that were added since
 entities.jsonl         these entities, as they were described (knowledge/entities.py)
+detector.safetensors   the learned detector, where one was trained for this encoder
 README.md              the model card, where somebody wrote one
 manifest.json          digests of all but the card, parents
 """
@@ -21,7 +22,7 @@ import copy
 import getpass
 import json
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
@@ -36,6 +37,7 @@ from deixis.errors import ArtefactError, InputError
 from deixis.knowledge.describe import Describer
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.config import Config
+from deixis.network.detector import DetectorHead
 from deixis.network.encoding import Tokenizer
 from deixis.network.entity_table import EntityTable, MixedTable, TablePrecision
 from deixis.network.model import Network
@@ -59,6 +61,7 @@ __all__ = [
     "quantise_folder",
     "read_old",
     "relink",
+    "with_detector",
 ]
 
 _Module = TypeVar("_Module", bound=nn.Module)
@@ -70,8 +73,9 @@ CONFIG, ENCODER, ENTITIES, VOCABULARY = "config.json", "encoder.safetensors", "e
 KNOWLEDGE, LINKING, CARD = "knowledge", "linking.json", "README.md"
 OLD_STORE = "candidates"  # names as they lay in model folders before knowledge did
 PACKAGED = Path(__file__).parents[1] / "models" / "default"  # the model that deixis comes with
+DETECTOR = "detector.safetensors"
 DESCRIBER, KNOWN, ADDED = "descriptions.safetensors", "entities.jsonl", "added.safetensors"
-KEPT = ("table", "encoder", "linking", "described", "language", "domain")  # of what is told, what edits leave as it is
+KEPT = ("table", "encoder", "linking", "detector", "language", "domain")  # of what is told, what edits leave as it is
 TABLE = "entity_embeddings.entity_embeddings."  # what the names of its tensors begin with
 BIAS = "entity_predictions.bias"
 
@@ -127,6 +131,7 @@ class ModelFolder:
     linking: Linking = field(default_factory=Linking)
     describer: Describer | None = None
     known: tuple[bytes, ...] = ()  # lines of JSON, one for each entity that was added
+    detector: DetectorHead | None = None
     folder: Path | None = None  # where it was loaded from
 
     @property
@@ -183,6 +188,8 @@ class ModelFolder:
             self.tokenizer.save(aside)
             if self.linking != Linking():
                 (aside / LINKING).write_text(json.dumps(asdict(self.linking)) + "\n")
+            if self.detector is not None:
+                self.detector.save(aside / DETECTOR)
             if self.describer is not None:
                 self.describer.save(aside / DESCRIBER)
             return self._seal(aside, config.entities, digests, parents, parameters)
@@ -331,7 +338,9 @@ class ModelFolder:
         _fill(network, dequantise(_tensors(folder / ENCODER)) | entities, folder)
         describer = Describer.load(folder / DESCRIBER) if (folder / DESCRIBER).exists() else None
         known = tuple((folder / KNOWN).read_bytes().splitlines()) if (folder / KNOWN).exists() else ()
-        model = cls(network, Tokenizer.load(folder), knowledge, _linking(folder / LINKING), describer, known, folder)
+        detector = DetectorHead.load(folder / DETECTOR) if (folder / DETECTOR).exists() else None
+        read = (Tokenizer.load(folder), knowledge, _linking(folder / LINKING), describer, known, detector, folder)
+        model = cls(network, *read)
         if not (folder / ADDED).exists():
             return model
         more, (table, bias) = _tensors(folder / ADDED), model._table
@@ -441,18 +450,32 @@ def quantise_folder(
 
 def relink(source: Path, target: Path, linking: Linking, chosen: Mapping[str, Any]) -> Manifest:
     """Copy a model folder, to link plain texts otherwise; `chosen` tells the manifest on what that was decided."""
+
+    def write(aside: Path) -> None:
+        (aside / LINKING).write_text(json.dumps(asdict(linking)) + "\n")
+
+    return _copy(source, target, {LINKING: write}, {"linking": dict(chosen)})
+
+
+def with_detector(source: Path, target: Path, detector: DetectorHead, trained: Mapping[str, Any]) -> Manifest:
+    """Copy a model folder, with another detector; `trained` tells the manifest how that was made."""
+    return _copy(source, target, {DETECTOR: lambda aside: detector.save(aside / DETECTOR)}, {"detector": dict(trained)})
+
+
+def _copy(
+    source: Path, target: Path, changed: Mapping[str, Callable[[Path], None]], told: Mapping[str, Any]
+) -> Manifest:
+    """Copy a model folder; `changed` writes some files anew."""
     source, manifest = opened(source)
     manifest.verify(source)
     with folder_aside(target) as aside:
         for name in manifest.files:
-            if name != LINKING:
+            if name not in changed:
                 copy_or_link(source / name, aside / name)
-        (aside / LINKING).write_text(json.dumps(asdict(linking)) + "\n")
-        manifest = replace(
-            manifest,
-            parameters={**manifest.parameters, "linking": dict(chosen)},
-            files={**manifest.files, LINKING: digest_file(aside / LINKING)},
-        )
+        for write in changed.values():
+            write(aside)
+        digests = {name: digest_file(aside / name) for name in changed}
+        manifest = replace(manifest, parameters={**manifest.parameters, **told}, files={**manifest.files, **digests})
         manifest.save(aside / MANIFEST)
     return manifest
 

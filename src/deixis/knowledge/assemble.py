@@ -32,6 +32,7 @@ from deixis.knowledge.knowledge import (
 )
 from deixis.knowledge.mapped import Arrays, Lists, to_bytes, write_arrays
 from deixis.knowledge.names import WEIGHTS, Names
+from deixis.knowledge.occurrences import LOWER, link_probabilities, term_probabilities
 from deixis.knowledge.overlay import Overlay
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.special import SPECIAL
@@ -311,10 +312,13 @@ def _owners(lists: Iterable[Sequence[Any]]) -> NDArray[np.int64]:
 
 def _probability_bytes(store: Names) -> dict[str, NDArray[np.uint8]]:
     """Return link probabilities as bytes, the root of each; a name that occurs in lower case has two that differ."""
-    sure, unsure, lower = store.link_probabilities()
-    found = {"probability": (np.sqrt(sure) * 255).round().astype(np.uint8)}
-    if lower is not None:
-        found["unsure"] = (np.sqrt(unsure) * 255).round().astype(np.uint8)
-        found["probability"][lower] = np.maximum(found["probability"], 1)[lower]
-        found["unsure"] = np.where(lower, np.minimum(found["unsure"], found["probability"] - 1), found["unsure"])
-    return found
+    links, single, counted = store.counted()
+    sure, unsure, term = (
+        (np.sqrt(found) * 255).round().astype(np.uint8)
+        for found in (*link_probabilities(links, single, counted), term_probabilities(links, single, counted))
+    )
+    if counted is None:
+        return {"probability": sure}
+    lower = counted[:, LOWER] > 0
+    sure = np.where(lower, np.maximum(sure, 1), sure)
+    return {"probability": sure, "unsure": np.where(lower, np.minimum(unsure, sure - 1), unsure), "term": term}

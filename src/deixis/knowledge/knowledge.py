@@ -10,7 +10,7 @@
                                               KNOWN_BY; 615 for Q615
         redirects                             of each redirect: the number of its entity
         names.counts, .starts, .entries       of each name: 256 * number + what priors are shares of, as a byte
-        names.probability, .unsure            of each name: link probabilities (occurrences.py), the root of each
+        names.probability, .unsure, .term     of each name: link probabilities (occurrences.py), the root of each
         parts.counts, .starts, .entries       of each part: numbers
     titles.filter        titles of which nothing else is known (title_filter.py); need not be there
     added.json           entities that were added and removed (overlay.py); need not be there
@@ -39,7 +39,7 @@ from deixis.knowledge.overlay import Overlay
 from deixis.knowledge.resolve import resolve_names
 from deixis.knowledge.surfaces import key, variants, words_of
 from deixis.knowledge.vocabulary import Vocabulary
-from deixis.knowledge.words import Span, Word, find_names
+from deixis.knowledge.words import Span, Word, find_names, find_words
 from deixis.network.special import SPECIAL
 
 __all__ = ["KNOWN_BY", "Knowledge", "KnownBy", "NumberedCandidate", "Redirects"]
@@ -86,7 +86,8 @@ class Knowledge:
         if self.has_names:
             self._names, self._parts = map_trie(folder / NAMES), map_trie(folder / PARTS)
             self._meanings, self._wholes = Lists.of(arrays, "names"), Lists.of(arrays, "parts")
-            self._sure, self._unsure = arrays["names.probability"], arrays.get("names.unsure")
+            self._sure = arrays["names.probability"]
+            self._unsure, self._term = arrays.get("names.unsure"), arrays.get("names.term")
         else:
             self._names = self._parts = marisa_trie.Trie()
         self.size = FIRST + len(self._titles)  # the number of the first added entity
@@ -285,6 +286,14 @@ class Knowledge:
         if unsure and self._unsure is not None:
             return (self._unsure[number] / 255) ** 2
         return 0.0 if unsure and single else (self._sure[number] / 255) ** 2
+
+    def find_words(self, words: list[Word]) -> Iterator[Span]:
+        """Yield the longest term in lower case that starts at each word of a text."""
+        return find_words(words, self._names)
+
+    def term_probability(self, number: int, single: bool) -> float:
+        """Return how often a name is linked where it occurs in lower case."""
+        return 0.0 if self._term is None else (self._term[number] / 255) ** 2
 
     def is_common(self, name: str) -> bool:
         """Tell whether a name is a word that is written in lower case too, by its key."""

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from deixis.artefacts import MANIFEST, Manifest
 from deixis.documents import Candidate, Document
 from deixis.errors import ArtefactError
-from deixis.knowledge.occurrences import LOWER, link_probabilities
+from deixis.knowledge.occurrences import LOWER, link_probabilities, term_probabilities
 from deixis.knowledge.resolve import resolve_names
 from deixis.knowledge.surfaces import key, variants, words_of
 from deixis.knowledge.words import Span, Word, find_names, find_words
@@ -128,27 +128,34 @@ class Names:
         """Yield the key of every name."""
         yield from self._names.iterkeys()
 
-    def link_probabilities(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_] | None]:
-        """Return the link probability of every name, surely a name or not, and whether it occurs in lower case."""
+    def counted(self) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[Any] | None]:
+        """Return the links of every name, whether it is a single word, and its occurrences, if they were counted."""
         single = np.zeros(len(self), bool)
         for name, number in self._names.iteritems():
             single[number] = " " not in name
-        starts = np.asarray(self._name_offsets[:-1]).astype(np.int64)
         sums = np.concatenate(([0.0], np.cumsum(np.asarray(self._counts), dtype=np.float64)))
-        links = sums[np.asarray(self._name_offsets[1:])] - sums[starts]
+        offsets = np.asarray(self._name_offsets, np.int64)
+        links = sums[offsets[1:]] - sums[offsets[:-1]]
         if self._occurrences is None:
-            return *link_probabilities(links, single, None), None
+            return links, single, None
         table = np.zeros((len(self), 3), np.uint16)
         present = np.unpackbits(np.asarray(self._occurrences[1]).view(np.uint8), bitorder="little")[: len(self)]
         table[present.astype(bool)] = np.asarray(self._occurrences[0])
-        return *link_probabilities(links, single, table), table[:, LOWER] > 0
+        return links, single, table
 
     def link_probability(self, number: int, single: bool, unsure: bool) -> float:
-        """Return how often a name is linked where it occurs."""
+        """Return how often a name is linked where it occurs; `unsure`: where its capital says nothing."""
+        sure, other = link_probabilities(*self._one(number, single))
+        return float((other if unsure else sure)[0])
+
+    def term_probability(self, number: int, single: bool) -> float:
+        """Return how often a name is linked where it occurs in lower case."""
+        return float(term_probabilities(*self._one(number, single))[0])
+
+    def _one(self, number: int, single: bool) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[Any] | None]:
         counted = self.occurrences(number)
         table = None if counted is None else np.array([counted])
-        sure, other = link_probabilities(np.array([self.links(number)]), np.array([single]), table)
-        return float((other if unsure else sure)[0])
+        return np.array([self.links(number)]), np.array([single]), table
 
     def is_common(self, name: str) -> bool:
         """Tell whether a name is a word that is written in lower case too, by its key."""

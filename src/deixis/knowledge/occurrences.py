@@ -31,10 +31,11 @@ from numpy.typing import NDArray
 from deixis.knowledge.surfaces import key, short_titles
 from deixis.knowledge.words import Span, Word, find_names, read_words
 
-__all__ = ["LINKED", "LOWER", "NAMED", "OccurrenceCounter", "Occurrences", "link_probabilities"]
+__all__ = ["LINKED", "LOWER", "NAMED", "OccurrenceCounter", "Occurrences", "link_probabilities", "term_probabilities"]
 
 STRENGTH = 2.0
 SINGLE, SEVERAL = 0.2, 0.5  # tuned on AIDA testa
+RARE = 20  # articles that a term of several words in lower case is taken to occur in: they were not counted
 NAMED, LINKED, LOWER = range(3)  # columns of the store's array
 Links = list[tuple[int, int]]
 
@@ -60,6 +61,16 @@ def link_probabilities(
     named, linked, lower = counted.T.astype(np.float64)
     hits = linked + STRENGTH * prior
     return hits / (named + STRENGTH), hits / (named + np.where(single, lower, 0) + STRENGTH)
+
+
+def term_probabilities(
+    links: NDArray[Any], single: NDArray[np.bool_], counted: NDArray[Any] | None
+) -> NDArray[np.float64]:
+    """Return how often names are linked where they occur in lower case; 0 where nothing was counted."""
+    if counted is None:
+        return np.zeros(len(links))
+    found: NDArray[np.float64] = links / (links + np.where(single, counted[:, LOWER], RARE) + STRENGTH)
+    return found
 
 
 class OccurrenceCounter:
