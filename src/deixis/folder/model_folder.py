@@ -250,8 +250,8 @@ class ModelFolder:
         All other files are those of the folder it was loaded from, and linked where the file system can: the time is
         that of the change.
         """
-        if self.folder is None or isinstance(self.knowledge, Vocabulary):
-            raise InputError("only a model that was loaded from a folder with names can be edited; see deixis assemble")
+        if self.folder is None:
+            raise InputError("only a model that was loaded from a folder can be edited; save it first")
         made = Manifest.load(self.folder / MANIFEST, "model")
         changed = {ADDED, KNOWN, f"{KNOWLEDGE}/added.json"} | ({DESCRIBER} if self.describer is not None else set())
         digests = {name: digest for name, digest in made.files.items() if name not in changed}
@@ -259,10 +259,13 @@ class ModelFolder:
         with folder_aside(folder) as aside:
             for name in digests:
                 copy_or_link(self.folder / name, aside / name)
-            self._save_added(aside)
+            size = len(self.knowledge)
+            if not isinstance(self.knowledge, Vocabulary):
+                size = self.knowledge.size
+                self._save_added(aside)
             if self.describer is not None:
                 self.describer.save(aside / DESCRIBER)
-            return self._seal(aside, self.knowledge.size, digests, {"model": made.digest, **parents}, told)
+            return self._seal(aside, size, digests, {"model": made.digest, **parents}, told)
 
     def among(self, vocabulary: Vocabulary) -> ModelFolder:
         """Return the model with the entities of a smaller vocabulary only; its answers among them are the same."""
