@@ -146,12 +146,12 @@ class NamesBuilder:
         folder: Path,
         parameters: Mapping[str, Any],
         parents: Mapping[str, str],
-        count: Callable[[Path], Occurrences] | None = None,
+        count: Callable[[Path], Iterable[Occurrences]] | None = None,
         smoothing: float = 0.0,
     ) -> Manifest:
         """Write the store; the folder appears whole or not at all.
 
-        `count` is given the path of the trie of names, and returns how often they occur in text. With `smoothing`, a
+        `count` is given the path of the trie of names, and yields how often they occur in texts. With `smoothing`, a
         title or an alias of an entity is worth that share of the entity's links, beside its own: somebody famous whom
         few call so goes before a namesake whom nobody knows. Stores with it are not to be added to others.
         """
@@ -187,15 +187,16 @@ class NamesBuilder:
             **self._part_arrays(places, popularity, folder / "parts.marisa"),
         }
 
-    def _occurrence_arrays(self, path: Path, count: Callable[[Path], Occurrences] | None) -> Arrays:
+    def _occurrence_arrays(self, path: Path, count: Callable[[Path], Iterable[Occurrences]] | None) -> Arrays:
         if count is None and not self._counted:
             return {}
         trie = marisa_trie.Trie().mmap(str(path))
         table = np.zeros((len(trie), 3), np.uint32)
         for name, counted in self._occurrences.items():
             table[trie[name]] += np.array(counted, np.uint32)
-        for column, numbers in enumerate(count(path) if count is not None else ()):
-            table[list(numbers), column] += np.array(list(numbers.values()), np.uint32)
+        for found in count(path) if count is not None else ():
+            for column, numbers in enumerate(found):
+                table[list(numbers), column] += np.array(list(numbers.values()), np.uint32)
         return _sparse(table)
 
     def _name_arrays(self, places: NDArray[np.int64], trie: Path, fame: NDArray[Any]) -> Arrays:
