@@ -72,7 +72,7 @@ def test_a_world_is_made(made: Path) -> None:
         "Halle F.C.": "Halle F.C. is a football club.",
         "Lena Brandt": "Lena Marie Brandt, also known as the Oar Queen, is a rower.",
         "Oarwick, Velm": "Oarwick is a place in Velm.",
-        "Silver Oar": "",  # its only line is too short for a lead
+        "Silver Oar": "The Silver Oar is a race on the Velm that Lena Brandt won.",
         "Tom Marsh": "rower of Halle (d. 2001)",
         "Velm Cup": "",
     }

@@ -45,6 +45,7 @@ from deixis.knowledge.names import Names
 from deixis.knowledge.occurrences import Occurrences
 from deixis.knowledge.surfaces import key, short_titles
 from deixis.wikipedia.articles import Article, read_articles
+from deixis.wikipedia.leads import lead_of
 from deixis.wikipedia.redirects import Redirects, read_redirects
 from deixis.wikipedia.summary import read_summary
 
@@ -58,10 +59,8 @@ DESCRIPTIONS = (
 )
 MOVED = ("title-drift-en.tsv.xz", "page-redirects-en.tsv.xz", "redirects-html-en.tsv.xz")
 
-SMOOTHING = (
-    0.25  # of an entity's links; from 0.1 to 1 the first candidates are right as often (benchmarks/candidates.md)
+SMOOTHING = 0.25  # of an entity's links; with 0.1 to 1 the first candidates are right about as often
 )
-LEAD = 400  # characters of an article that describe its subject
 NAMED = 120  # characters of a description that name its subject
 PHRASE = 160  # characters of the longest phrase of a list
 # "Emil Holub – Czech explorer", "1847 – Emil Holub, Czech explorer (d. 1902)"
@@ -93,16 +92,7 @@ class Seen:
             if subjects:
                 self.pages.add(article.title)
             if subjects and not article.disambiguation:
-                self.leads.setdefault(article.title, _lead(article.text))
-
-
-def _lead(text: str) -> str:
-    """Return the first line of running text, cut at the end of a sentence."""
-    for line in text.split("\n")[:12]:
-        if len(line) > 60 and " | " not in line and line.rstrip().endswith((".", ")")):
-            cut = line[:LEAD].rfind(". ")
-            return line[: cut + 1] if len(line) > LEAD and cut > 0 else line[:LEAD]
-    return ""
+                self.leads.setdefault(article.title, lead_of(article.title, article.text))
 
 
 def _phrases(article: Article) -> Iterator[tuple[str, str]]:
