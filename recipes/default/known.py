@@ -60,7 +60,6 @@ DESCRIPTIONS = (
 MOVED = ("title-drift-en.tsv.xz", "page-redirects-en.tsv.xz", "redirects-html-en.tsv.xz")
 
 SMOOTHING = 0.25  # of an entity's links; with 0.1 to 1 the first candidates are right about as often
-)
 NAMED = 120  # characters of a description that name its subject
 PHRASE = 160  # characters of the longest phrase of a list
 # "Emil Holub – Czech explorer", "1847 – Emil Holub, Czech explorer (d. 1902)"
