@@ -156,7 +156,7 @@ def evaluate(
         top=top or 30,
         cut_ppr=top is not None,
         redirects=table if nlp is None else nlp.vocabulary.lead(table),
-        titles=read_titles(titles) if titles else None,
+        titles=frozenset(read_titles(titles)) if titles else None,
         coreference="in_place" if (coreference, released) == ("original", "2021") else coreference,  # type: ignore[arg-type]
         drop_first=released is not None,
         limit=limit,
