@@ -60,6 +60,8 @@ def open_dataset(
     """
     if candidates == "none":
         return read_set(folder, name)
+    if name not in SETS and not Path(name).suffix:
+        raise _unknown(name)
     if candidates == "ppr":
         lists = _find(folder, "PPRforNED/AIDA_candidates") or _find(folder, "AIDA_candidates")
         if name not in AIDA or lists is None:
@@ -99,11 +101,15 @@ def read_texts(folder: Path, name: str, wikidata: Mapping[str, str] = NO_IDS) ->
     if path.suffix in (".ttl", ".nif"):
         return read_nif(path)
     if ".jsonl" not in path.suffixes:
-        raise InputError(f"no set is called {name!r}; expected {', '.join(SETS)}, or a .jsonl or .ttl file")
+        raise _unknown(name)
     keys = _first_keys(path)
     if "labels" in keys:
         return read_elevant(path, wikidata=wikidata)
     return read_zelda(path, path.name) if "wikipedia_titles" in keys else read_jsonl(path)
+
+
+def _unknown(name: str) -> InputError:
+    return InputError(f"no set is called {name!r}; expected {', '.join(SETS)}, or a .jsonl or .ttl file")
 
 
 def _first_keys(path: Path) -> frozenset[str]:

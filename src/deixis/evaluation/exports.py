@@ -13,8 +13,9 @@ from deixis.artefacts import write_aside
 from deixis.datasets.elevant import NO_IDS, linked_article
 from deixis.datasets.nif import NIF_PREFIXES, to_turtle
 from deixis.documents import Resolutions
+from deixis.evaluation.plan import Outcome
 
-__all__ = ["FORMATS", "Format", "write_answers"]
+__all__ = ["FORMATS", "Format", "write_answers", "write_predictions"]
 
 Format = Literal["jsonl", "nif", "elevant"]
 FORMATS: dict[Format, str] = {"jsonl": ".jsonl", "nif": ".ttl", "elevant": ".linked_articles.jsonl"}
@@ -29,6 +30,19 @@ def write_answers(
         for piece in _pieces(answers, form, wikidata):
             file.write(piece)
     return path
+
+
+def write_predictions(
+    folder: Path, outcome: Outcome, forms: Sequence[Format], wikidata: Mapping[str, str] = NO_IDS
+) -> Iterator[Path]:
+    """Write the answers of every run in every format, and yield the files."""
+    for result in outcome.results:
+        for run in result.runs:
+            if run.resolutions:
+                candidates = Path(result.candidates).name.replace("+", "-")
+                name = f"{Path(result.name).stem}.{candidates}.{run.label.replace(', ', '-').replace(' ', '-')}"
+                for form in forms:
+                    yield write_answers(folder, name, run.resolutions, form, wikidata)
 
 
 def _pieces(answers: Sequence[Resolutions], form: Format, wikidata: Mapping[str, str]) -> Iterator[bytes]:
