@@ -151,7 +151,7 @@ links = 1000
 [model]
 set = "DOCUMENTS"
 [reports.velm]
-set = ["DOCUMENTS"]
+sets = ["DOCUMENTS"]
 candidates = "model"
 order = "confidence"
 """
