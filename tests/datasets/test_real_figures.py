@@ -22,6 +22,8 @@ from deixis.settings import Order
 
 from ..evaluation.fakes import Scripted
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("name", "candidates", "expected"),
