@@ -72,8 +72,8 @@ class Text:
 def make_text(number: int, dice: random.Random, nil: float = 0.2) -> Text:
     """Invent a text of some names between words; a name may be cut by a sentence end, as CoNLL cuts them."""
     words: list[str] = []
-    annotations = []
-    ends = set()
+    annotations: list[Annotation] = []
+    ends: set[int] = set()
     for _ in range(dice.randint(2, 7)):
         words += dice.choices(WORDS, k=dice.randint(0, 4))
         name = dice.choice(NAMES).split()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from deixis.documents import Resolutions
     from deixis.evaluation.plan import Outcome
     from deixis.evaluation.reporting import SetsReport
+    from deixis.evaluation.texts import TextScores
     from deixis.inference import Disambiguator
 
 __all__ = ["evaluate"]
@@ -194,7 +195,7 @@ def texts(
     nlp = _load(model, device, precision)
     redirects = {} if reading.redirects is None else nlp.vocabulary.lead(read_redirects(reading.redirects))
     wikidata = {} if reading.wikidata is None else read_wikidata(reading.wikidata)
-    scores = []
+    scores: list[TextScores] = []
     for name in dict.fromkeys(sets):
         dataset = read_texts(data, name, wikidata)
         dataset = dataset if reading.limit is None else dataset.first(reading.limit)
