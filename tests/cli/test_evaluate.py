@@ -13,11 +13,12 @@ from typer.testing import CliRunner
 
 from deixis.cli import app
 from deixis.documents import Document, Mention
-from deixis.errors import DeixisError
+from deixis.errors import DeixisError, InputError
 from deixis.folder.model_folder import ModelFolder
 from deixis.knowledge.build import NamesBuilder
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.special import SPECIAL
+from deixis.toy import marked
 
 from ..datasets.traps import write_traps
 from ..evaluation.fakes import Scripted
@@ -176,3 +177,28 @@ def test_a_store_gives_the_candidates(tmp_path: Path) -> None:
     assert (baseline["with_candidates"], baseline["correct"]) == (2, 1)
     with pytest.raises(DeixisError, match="nowhere: expected kb"):
         run(*arguments, tmp_path / "nowhere")
+
+
+TEXTS = (
+    marked("After the [Silver Oar|Velm Cup (rowing)] came [Marlow|Ada Marlow (rower)] and [Brandt|Elsewhere]."),
+    Document("It was the time of the Golden Rook.", (Mention(0, 2, "Ada Marlow (rower)"),)),
+)
+
+
+def test_plain_texts(island: Path, tmp_path: Path) -> None:
+    paths = [tmp_path / "velm.jsonl", tmp_path / "again.jsonl"]
+    for path in paths:
+        path.write_bytes(b"".join(document.to_json() + b"\n" for document in TEXTS))
+    arguments = ["evaluate", "texts", *map(str, paths), "--model", str(island / "model")]
+    done = CliRunner().invoke(app, [*arguments, "--json"])
+    assert done.exit_code == 0, done.exception
+    record = orjson.loads(done.stdout)
+    found, gold, _, _ = record["results"]
+    assert (found["mentions"], found["right"], gold["mentions"], gold["found"]) == ("found", 2, "gold", 4)
+    assert found["spans"]["strict"]["recall"] == 0.75
+    assert record["together"][0]["golds"] == 8 and len(record["together"][0]["reliability"]["bins"]) == 10
+    assert set(record["together"][0]["precision_at_coverage"]) == {"0.5", "0.7", "0.9"}
+    shown = CliRunner().invoke(app, [*arguments, "--markdown", "--mentions", "found", "--limit", "1"]).stdout
+    assert "| together | found |" in shown and "ECE" in shown and "0.9–1.0" in shown
+    with pytest.raises(InputError, match="no spaCy pipeline nowhere"):
+        CliRunner().invoke(app, [*arguments, "--mentions", "nowhere"], catch_exceptions=False)

@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import orjson
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from deixis.cli import app
 from deixis.datasets.dataset import Dataset, Report
 from deixis.documents import Document, Mention, Resolution, Resolutions
-from deixis.errors import InputError
 from deixis.evaluation.texts import (
     KindCounts,
     Score,
@@ -148,22 +143,3 @@ def test_texts_are_linked_and_scored(island: Path) -> None:
     assert kind_table([found]) is None
     answered = list(nlp.link_many([document.text for document in DOCUMENTS]))
     assert sum(right for _, right in judged_answers(dataset, answered)) == 2
-
-
-def test_the_command(island: Path, tmp_path: Path) -> None:
-    paths = [tmp_path / "velm.jsonl", tmp_path / "again.jsonl"]
-    for path in paths:
-        path.write_bytes(b"".join(document.to_json() + b"\n" for document in DOCUMENTS))
-    arguments = ["evaluate", "texts", *map(str, paths), "--model", str(island / "model")]
-    done = CliRunner().invoke(app, [*arguments, "--json"])
-    assert done.exit_code == 0, done.exception
-    record = orjson.loads(done.stdout)
-    found, gold, _, _ = record["results"]
-    assert (found["mentions"], found["right"], gold["mentions"], gold["found"]) == ("found", 2, "gold", 4)
-    assert found["spans"]["strict"]["recall"] == 0.75
-    assert record["together"][0]["golds"] == 8 and len(record["together"][0]["reliability"]["bins"]) == 10
-    assert set(record["together"][0]["precision_at_coverage"]) == {"0.5", "0.7", "0.9"}
-    shown = CliRunner().invoke(app, [*arguments, "--markdown", "--mentions", "found", "--limit", "2"]).stdout
-    assert "| together | found |" in shown and "ECE" in shown and "0.9–1.0" in shown
-    with pytest.raises(InputError, match="no spaCy pipeline nowhere"):
-        CliRunner().invoke(app, [*arguments, "--mentions", "nowhere"], catch_exceptions=False)
