@@ -1,12 +1,10 @@
-"""Vocabulary, candidates and windows: time and memory to build them, the store's speed, and candidate recall.
+"""Vocabulary, candidates and windows: time and memory to build them, and the store's speed (recall: recall.py).
 
 python benchmarks/candidates.py build FOLDER --enwik8 ARTICLES --wikipedia FOLDER --tokenizer FOLDER
 python benchmarks/candidates.py speed STORE BENCHMARKS
-python benchmarks/candidates.py recall STORE BENCHMARKS --drift TABLE
 
 ARTICLES is what `deixis articles` made of enwik8; --wikipedia is the folder with articles-en.jsonl.xz and its
-neighbours; BENCHMARKS the folder with the unpacked benchmark files; TABLE lists older and newer titles of the same
-page, applied to golds and candidates alike before they are compared.
+neighbours; BENCHMARKS the folder with the unpacked benchmark files.
 """
 
 from __future__ import annotations
@@ -18,18 +16,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 from deixis.datasets import read_set
-from deixis.documents import Document
 from deixis.knowledge.names import Names
-from deixis.knowledge.surfaces import is_initials, key, variants
-from deixis.wikipedia.redirects import read_redirects
+from deixis.knowledge.surfaces import key, variants
 
 SETS = ("aida-a", "aida-b", "msnbc", "aquaint", "ace2004", "cweb", "wiki")
-TARGETS = {"aida-a": 84, "msnbc": 89, "aquaint": 85, "ace2004": 82}
 PAGES = ("articles-en.jsonl.xz", "articles-2023-en.jsonl.xz")
 ANNOTATED = ("news-silver-en.jsonl.xz", "tables-en.jsonl.xz", "on-this-day-en.jsonl.xz")
 DESCRIPTIONS = ("descriptions-en.tsv.xz", "descriptions-more-en.tsv.xz")
@@ -140,68 +134,6 @@ def speed(folder: Path, benchmarks: Path) -> None:
     print(f"{len(surfaces) / (time.process_time() - start):10,.0f} mentions/s with the document's help")
 
 
-# --- recall -------------------------------------------------------------------------------------------------------
-
-
-def recall(folder: Path, benchmarks: Path, drift: Path | None) -> None:
-    """Print candidate recall, the first candidate's accuracy, and the reasons of what is missing, for each set."""
-    store = Names.open(folder)
-    newer = read_redirects(drift) if drift else {}
-    titles = {newer.get(title, title) for title, _ in store.titles()}
-    print(f"{'set':8} {'n':>6} {'recall@30':>10} {'target':>7} {'first':>6} {'plain@30':>9} {'none':>6} {'known':>6}")
-    missing: dict[str, Counter[str]] = {}
-    sizes: dict[str, int] = {}
-    for name in SETS:
-        counts, missing[name] = _measure(store, read_set(benchmarks, name).documents, newer, titles)
-        sizes[name] = counts["n"]
-        share = {what: f"{100 * count / counts['n']:.1f}" for what, count in counts.items()}
-        print(
-            f"{name:8} {counts['n']:6} {share['found']:>10} {TARGETS.get(name, ''):>7} {share['first']:>6} "
-            f"{share['plain']:>9} {share['none']:>6} {share['known']:>6}",
-            flush=True,
-        )
-    print("\nmissing, percent of the mentions")
-    print(f"{'':72}", *(f"{name:>7}" for name in SETS))
-    for reason in sorted({reason for counts in missing.values() for reason in counts}):
-        print(f"{reason:72}", *(f"{100 * missing[name][reason] / sizes[name]:7.1f}" for name in SETS))
-
-
-def _measure(
-    store: Names, documents: tuple[Document, ...], newer: dict[str, str], titles: set[str]
-) -> tuple[Counter[str], Counter[str]]:
-    counts: Counter[str] = Counter(n=0, found=0, first=0, plain=0, none=0, known=0)
-    missing: Counter[str] = Counter()
-    for document in documents:
-        for mention, candidates in zip(document.mentions, store.candidates(document), strict=True):
-            assert mention.entity is not None
-            gold, surface = newer.get(mention.entity, mention.entity), document.surface(mention)
-            found = [newer.get(candidate.entity, candidate.entity) for candidate in candidates]
-            plain = [newer.get(candidate.entity, candidate.entity) for candidate in store.lookup(surface)]
-            counts["n"] += 1
-            counts["found"] += gold in found
-            counts["first"] += found[:1] == [gold]
-            counts["plain"] += gold in plain
-            counts["none"] += not found
-            counts["known"] += gold in titles
-            if gold not in found:
-                missing[_reason(store, surface, gold, mention.entity, titles)] += 1
-    return counts, missing
-
-
-def _reason(store: Names, surface: str, gold: str, old: str, titles: set[str]) -> str:
-    if gold not in titles:
-        return "the gold is no title of the store"
-    stored = {candidate.entity for candidate in store.named(key(surface), 10_000)}
-    stored |= {title for title, _ in store.parts(key(surface))}
-    if stored & {gold, old}:
-        return "the gold is stored for the surface, but not among the 30"
-    if is_initials(surface):
-        return "an abbreviation that the store does not know"
-    if set(key(surface).split()) & set(key(gold + " " + old).split()):
-        return "the surface shares a word with the gold (variant, longer form)"
-    return "the surface shares no word with the gold (nickname, metonymy, spelling)"
-
-
 def main() -> None:
     """Run one part of the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -210,18 +142,14 @@ def main() -> None:
     building.add_argument("folder", type=Path)
     for name in ("enwik8", "wikipedia", "tokenizer"):
         building.add_argument(f"--{name}", type=Path, required=True)
-    for name in ("speed", "recall"):
-        part = parts.add_parser(name)
-        part.add_argument("store", type=Path)
-        part.add_argument("benchmarks", type=Path)
-    part.add_argument("--drift", type=Path)
+    part = parts.add_parser("speed")
+    part.add_argument("store", type=Path)
+    part.add_argument("benchmarks", type=Path)
     given = parser.parse_args()
     if given.part == "build":
         build(given.folder, given.enwik8, given.wikipedia, given.tokenizer)
-    elif given.part == "speed":
-        speed(given.store, given.benchmarks)
     else:
-        recall(given.store, given.benchmarks, given.drift)
+        speed(given.store, given.benchmarks)
 
 
 if __name__ == "__main__":

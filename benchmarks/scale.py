@@ -3,7 +3,6 @@
 python benchmarks/scale.py documents ARTICLES --count N -o DOCUMENTS the lines or beginnings of articles, to be linked
 python benchmarks/scale.py link MODEL DOCUMENTS --work FOLDER        one process, one worker, two; one killed
 python benchmarks/scale.py cost MODEL DOCUMENTS...                   seconds, memory and bytes a document and a link
-python benchmarks/scale.py corpus ENWIK8 VOCABULARY BERT --work FOLDER  articles and windows, byte by byte
 python benchmarks/scale.py hosts --work FOLDER [START WINDOWS]       loss curves; a host killed and started again
 
 The cluster is `ray start` twice, a CPU each, on loopback; it is ended by its process ids. Every process computes on one
@@ -36,7 +35,6 @@ from statistics import median
 import orjson
 import torch
 
-from deixis.artefacts import digest_file
 from deixis.datasets.jsonl import stream_documents
 from deixis.documents import Document, Resolutions
 from deixis.inference import Disambiguator
@@ -260,42 +258,6 @@ def memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 
 
-# --- Articles and windows -------------------------------------------------------------------------------------------
-
-
-def corpus(given: argparse.Namespace) -> None:
-    """Make articles and windows of a dump in parts, on one machine and over Ray, and compare the bytes."""
-    parts = cut_dump(given.enwik8, given.work / "parts", given.parts)
-    made: dict[str, dict[str, str]] = {}
-    with cluster() as (address, _):
-        for name, more in (("one", ["--workers", 2]), ("ray", ["--ray", address])):
-            folder = given.work / name
-            shutil.rmtree(folder, ignore_errors=True)
-            articles = folder / "articles.jsonl.zst"
-            _, first = deixis("articles", *more, *parts, "-o", articles)
-            sources = ("--vocabulary", given.vocabulary, "--tokenizer", given.bert)
-            _, second = deixis("windows", *more, articles, *sources, "-o", folder / "windows")
-            files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-            made[name] = {str(path.relative_to(folder)): digest_file(path) for path in files}
-            size = sum(path.stat().st_size for path in files) / 1e6
-            print(f"{name}: articles {first:.1f} s, windows {second:.1f} s, {len(files)} files of {size:,.1f} MB")
-    print(f"byte for byte the same: {made['one'] == made['ray']}")
-
-
-def cut_dump(dump: Path, folder: Path, parts: int) -> list[Path]:
-    """Cut a dump at pages into dumps of their own."""
-    folder.mkdir(parents=True, exist_ok=True)
-    content, mark = dump.read_bytes(), b"  <page>\n"
-    first = content.index(mark)
-    cuts = [content.index(mark, max(first, len(content) * n // parts)) for n in range(parts)] + [len(content)]
-    paths = []
-    for number in range(parts):
-        paths.append(folder / f"part-{number}.xml")
-        tail = b"" if number + 1 == parts else b"</mediawiki>\n"
-        paths[-1].write_bytes(content[:first] + content[cuts[number] : cuts[number + 1]] + tail)
-    return paths
-
-
 # --- Hosts ----------------------------------------------------------------------------------------------------------
 
 
@@ -389,12 +351,6 @@ def main() -> None:
     command.add_argument("--kill", type=int, default=3, help="kill a worker after so many blocks; 0: do not")
     command.add_argument("--one", type=Path, help="with --rounds 0: what one process has written")
     command.set_defaults(run=link)
-    corpus_parser = command = commands.add_parser("corpus")
-    command.add_argument("enwik8", type=Path)
-    command.add_argument("vocabulary", type=Path)
-    command.add_argument("bert", type=Path)
-    command.add_argument("--parts", type=int, default=4)
-    command.set_defaults(run=corpus)
     hosts_parser = command = commands.add_parser("hosts")
     command.add_argument("start", type=Path, nargs="?")
     command.add_argument("windows", type=Path, nargs="?")
@@ -407,7 +363,7 @@ def main() -> None:
     command.add_argument("documents", type=Path, nargs="+")
     command.add_argument("--count", type=int, default=300, help="documents of each file")
     command.set_defaults(run=cost, work=Path())
-    for command in (link_parser, corpus_parser, hosts_parser):
+    for command in (link_parser, hosts_parser):
         command.add_argument("--work", type=Path, required=True, help="where everything is written")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the cluster is ended too

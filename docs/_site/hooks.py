@@ -21,7 +21,13 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).parent.parent.parent
 SOURCE = ROOT / "src" / "deixis"
 FRONT, COMMANDS = "reference/deixis.md", "reference/commands.md"
-DOORS = ["deixis", "deixis.inference", "deixis.documents", "deixis.errors"]  # what a reader needs first
+DOORS = [  # what a reader needs first
+    "deixis",
+    "deixis.inference",
+    "deixis.settings",
+    "deixis.documents",
+    "deixis.errors",
+]
 LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\[\]]*(?:\[[^\]]*\][^\[\]]*)*)\]\((?P<target>[^)\s]+)\)")
 DRAWN = re.compile(r"\S {2,}\S|^[├└│]", re.M)  # columns or lines of characters: to be left as they are
 

@@ -17,7 +17,16 @@ from typing import IO, Any, BinaryIO, cast
 
 from deixis.errors import ArtefactError, InputError
 
-__all__ = ["MANIFEST", "Manifest", "digest_file", "folder_aside", "open_text", "read_lines", "write_aside"]
+__all__ = [
+    "MANIFEST",
+    "Manifest",
+    "digest_file",
+    "folder_aside",
+    "manifest_path",
+    "open_text",
+    "read_lines",
+    "write_aside",
+]
 
 MANIFEST = "manifest.json"
 VERSION = 1  # of the formats; raised when an older reader would misread a newer file
@@ -78,6 +87,11 @@ class Manifest:
                 f"{where} was made from the {name} {(expected or 'none')[:12]}, not from {digest[:12]}; "
                 f"use that {name} or make {where.name} again"
             )
+
+
+def manifest_path(output: Path) -> Path:
+    """Return where the manifest of an artefact that is a single file is."""
+    return output.with_name(output.name + ".manifest.json")
 
 
 def digest_file(path: Path) -> str:
@@ -187,7 +201,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     with open_text(path) as file:
         try:
             for number, line in enumerate(file, 1):
-                if stripped := line.strip():
+                if stripped := line.strip(b" \r\n"):  # a last field may be empty
                     yield number, stripped
         except (EOFError, OSError, lzma.LZMAError) as error:
             raise InputError(f"{path} is cut off or damaged: {error}") from None

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deixis.artefacts import Manifest
-from deixis.corpus.counting import manifest_path
+from deixis.artefacts import Manifest, manifest_path
 from deixis.corpus.drift import build_redirects, find_copies, find_drift, find_misnamed, find_spellings
 from deixis.corpus.names import NameSources
 from deixis.wikipedia.articles import Article, Link

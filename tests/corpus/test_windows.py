@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from deixis.artefacts import MANIFEST, Manifest
 from deixis.corpus import shards
 from deixis.corpus.packing import Packer, PackingConfig, split_of
-from deixis.corpus.sentences import sentences
 from deixis.corpus.shards import build_windows
 from deixis.corpus.windows import SPLITS, Split, WindowSet
 from deixis.errors import ArtefactError, InputError
@@ -29,6 +28,7 @@ from deixis.knowledge.build import NamesBuilder
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.special import MASK, PAD, UNK
 from deixis.wikipedia.articles import Article, Link
+from deixis.wikipedia.sentences import sentences
 from tests.worlds import make_tokenizer
 
 

@@ -20,9 +20,8 @@ import zstandard
 from typer.testing import CliRunner, Result
 
 from deixis.cli import app
-from deixis.cli.clusters import address_of
+from deixis.cli.link import address_of
 from deixis.errors import DeixisError, InputError
-from deixis.toy import DUMP
 from tests.test_docs import run_page
 
 pytest.importorskip("ray")
@@ -34,7 +33,7 @@ import ray
 
 from deixis.documents import Document, Identity, Mention, Resolution, Resolutions
 from deixis.integrations.blocks import cut, link_block, linked_table
-from deixis.integrations.ray import Link, cluster, in_order, link_files
+from deixis.integrations.ray import Link, cluster, link_files
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray", "ignore::FutureWarning:ray")  # its own
 TEXTS = [
@@ -47,12 +46,12 @@ BAD = [b"{not json", b'{"id": "no text"}', b"[1]"]
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[int]:
+def running() -> Iterator[None]:
     """A cluster of this machine, for the tests of this file."""
     os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
-    with cluster() as cpus:
-        yield cpus
+    with cluster():
+        yield
     ray.shutdown()
 
 
@@ -115,7 +114,7 @@ def test_a_file_that_breaks_off_keeps_what_was_read(tmp_path: Path) -> None:
     assert "cut off or damaged" in orjson.loads(last)["reason"]
 
 
-def test_the_command_answers_as_one_process_does(running: int, island: Path, tmp_path: Path) -> None:
+def test_the_command_answers_as_one_process_does(running: None, island: Path, tmp_path: Path) -> None:
     model = island / "model"
     plain, other = documents(tmp_path, 60), documents(tmp_path, 20, 60)
     packed = tmp_path / "packed.jsonl.zst"
@@ -170,7 +169,7 @@ def actors() -> list[int]:
     return [process for process, name in names.items() if b"_LinkBlocks" in name and is_ours(process)]
 
 
-def test_a_killed_worker_loses_and_doubles_nothing(running: int, island: Path, tmp_path: Path) -> None:
+def test_a_killed_worker_loses_and_doubles_nothing(running: None, island: Path, tmp_path: Path) -> None:
     path = documents(tmp_path, 1200)
     killed: list[int] = []
 
@@ -223,7 +222,7 @@ def test_tables_keep_what_an_added_entity_was_given() -> None:
     assert told == [("https://example.org/1", "one", None), (None, "two", None), (page, None, None), (None, None, "Q1")]
 
 
-def test_the_page_runs(running: int, island: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_runs(running: None, island: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "velm").symlink_to(island)
     documents(tmp_path, 1).rename(tmp_path / "documents.jsonl")
     monkeypatch.chdir(tmp_path)
@@ -231,42 +230,7 @@ def test_the_page_runs(running: int, island: Path, tmp_path: Path, monkeypatch: 
     assert len(lines_of(tmp_path / "linked")) == 1
 
 
-def test_articles_and_windows_have_the_same_bytes(
-    running: int, island: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from deixis.corpus import shards
-    from deixis.wikipedia import dump
-
-    monkeypatch.setattr(dump, "CHUNK", 1 << 12)
-    monkeypatch.setattr(dump, "BLOCK", 1 << 12)
-    monkeypatch.setattr(shards, "PART_BYTES", 1_500)
-    monkeypatch.chdir(tmp_path)
-    made = {}
-    for name, more in (("one", ["--workers", "1"]), ("ray", ["--ray"])):
-        folder = tmp_path / name
-        folder.mkdir()
-        articles = [Path(name) / "articles.jsonl.zst", Path(name) / "windows"]
-        done = run("articles", DUMP, "-o", articles[0], *more)  # relative: workers find them all the same
-        assert done.exit_code == 0, done.exception
-        given = ("--vocabulary", island / "vocabulary.jsonl", "--tokenizer", island, "--max-pieces", 24)
-        done = run("windows", articles[0], *given, "-o", articles[1], *more)
-        assert done.exit_code == 0, done.exception
-        made[name] = {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
-    assert len(made["one"]) > 10
-    assert made["ray"] == made["one"]
-
-
-def fail(item: int) -> int:
-    if item == 3:
-        raise InputError("item 3 is bad")
-    return item
-
-
-def test_errors_of_workers_are_our_own(running: int, tmp_path: Path) -> None:
-    results = in_order(fail, range(5), 2, print, None)
-    assert [next(results) for _ in range(3)] == [0, 1, 2]
-    with pytest.raises(InputError, match=r"^item 3 is bad$"):
-        next(results)
+def test_errors_of_workers_are_our_own(running: None, tmp_path: Path) -> None:
     refused = run("link", "--ray", tmp_path / "none.jsonl", "--model", tmp_path, "-o", tmp_path / "out")
     assert "none.jsonl does not exist" in str(refused.exception)
     refused = run("link", "--ray", documents(tmp_path, 1), "--model", tmp_path, "-o", tmp_path / "out")
@@ -276,7 +240,7 @@ def test_errors_of_workers_are_our_own(running: int, tmp_path: Path) -> None:
 
 def test_the_address_is_among_the_arguments(tmp_path: Path) -> None:
     assert address_of(["10.0.0.1:6379", "a.jsonl"]) == ("10.0.0.1:6379", ["a.jsonl"])
-    assert address_of([Path("a.jsonl"), Path("head:6379")]) == ("head:6379", [Path("a.jsonl")])
+    assert address_of(["a.jsonl", "head:6379"]) == ("head:6379", ["a.jsonl"])
     assert address_of(["a.jsonl", "b.jsonl"]) == (None, ["a.jsonl", "b.jsonl"])
     with pytest.raises(InputError, match="nothing to read"):
         address_of(["auto"])
@@ -289,16 +253,10 @@ def test_without_ray_one_line_says_what_to_install(tmp_path: Path) -> None:
         "sys.argv = ['deixis', *sys.argv[1:]]; main()"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    given: dict[str, list[Path | str]] = {
-        "link": [path, "--model", tmp_path],
-        "articles": [path],
-        "windows": [path, "--vocabulary", path, "--tokenizer", tmp_path],
-    }
-    for command, arguments in given.items():
-        done = subprocess.run(
-            [sys.executable, "-c", blocked, command, "--ray", *map(str, arguments), "-o", str(tmp_path / "out")],
-            env=environment,
-            capture_output=True,
-            text=True,
-        )
-        assert (done.returncode, done.stderr) == (1, "deixis: Ray is not installed; run: pip install 'deixis[ray]'\n")
+    done = subprocess.run(
+        [sys.executable, "-c", blocked, "link", "--ray", path, "--model", tmp_path, "-o", tmp_path / "out"],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (1, "deixis: Ray is not installed; run: pip install 'deixis[ray]'\n")

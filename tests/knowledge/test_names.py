@@ -19,7 +19,7 @@ from deixis.errors import ArtefactError, InputError
 from deixis.knowledge.build import NamesBuilder
 from deixis.knowledge.cut import cut_store
 from deixis.knowledge.names import Kind, Names
-from deixis.knowledge.surfaces import INITIALS, initials, is_initials, key, short_titles, variants
+from deixis.knowledge.surfaces import INITIALS, initials, is_initials, key, short_titles, splits, variants
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.wikipedia.articles import Article, Link
 
@@ -67,10 +67,20 @@ def test_keys(surface: str, expected: str) -> None:
         ("Wallabies", "wallaby"),
         ("Carroll A. Campbell Jr.", "carroll campbell"),
         ("Reader's Digest magazine", "reader digest"),
+        ("Vice President Harris", "harris"),
+        ("Lille, France", "lille"),
+        ("Long Beach, NY", "long beach new york"),
+        ("Pasadena, CA", "pasadena"),
     ],
 )
 def test_variants(surface: str, expected: str) -> None:
     assert expected in variants(key(surface))
+
+
+@given(st.text(max_size=30))
+def test_a_key_split_is_the_key(surface: str) -> None:
+    name = key(surface)
+    assert all(split.replace(" ", "", 1) == name for split in splits(name))
 
 
 @given(st.text(max_size=30))

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deixis.artefacts import Manifest
-from deixis.corpus.counting import build_vocabulary, manifest_path
+from deixis.artefacts import Manifest, manifest_path
+from deixis.corpus.counting import build_vocabulary
 from deixis.errors import InputError
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.special import MASK, PAD, SPECIAL, UNK

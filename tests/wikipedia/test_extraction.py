@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from deixis.artefacts import Manifest, digest_file
+from deixis.artefacts import Manifest, digest_file, manifest_path
 from deixis.errors import InputError
 from deixis.wikipedia import dump as dump_module
 from deixis.wikipedia.articles import Article, Link, read_articles
-from deixis.wikipedia.extraction import build_articles, manifest_path
+from deixis.wikipedia.extraction import build_articles
+from deixis.wikipedia.summary import summary_folder
 from tests.wikipedia.samples import dump, page
 
 PAGES = [
@@ -69,10 +70,12 @@ def test_what_is_kept_and_counted(tmp_path: Path) -> None:
         "redirects": {"chain": 1, "direct": 2, "self": 1, "targets that are no page of the dump": 0},
     }  # fmt: skip
     manifest = Manifest.load(manifest_path(output), "articles")
-    assert manifest.files == {output.name: digest_file(output)}
+    assert manifest.files == {
+        str(path.relative_to(output.parent)): digest_file(path) for path in (output, *summary_folder(output).iterdir())
+    }
     assert manifest.parents == {"a.xml": digest_file(path)}
     assert manifest.counts == extraction.counts
-    assert sorted(output.parent.iterdir()) == [output, manifest_path(output)]
+    assert sorted(output.parent.iterdir()) == [output, manifest_path(output), summary_folder(output)]
 
 
 def test_a_redirect_table_of_ones_own(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from deixis.cli.quantise import quantise
 from deixis.cli.redirects import redirects
 from deixis.cli.serve import serve
 from deixis.cli.vocabulary import vocabulary
+from deixis.cli.wikipedia import wikipedia
 from deixis.cli.windows import windows
 from deixis.errors import DeixisError
 
@@ -44,6 +45,7 @@ def _root() -> None:
 app.command()(link)
 app.command()(disambiguate)
 app.command()(serve)
+app.add_typer(wikipedia, name="wikipedia")
 app.command()(articles)
 app.command()(redirects)
 app.command()(vocabulary)

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deixis.cli.clusters import HELP, spreading
-
 if TYPE_CHECKING:
     from deixis.wikipedia.extraction import Extraction
 
-__all__ = ["articles"]
+__all__ = ["ReadingBar", "articles"]
 
 
 def articles(
@@ -33,35 +31,48 @@ def articles(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes that read wikitext; by default one a core.")
     ] = None,
-    ray: Annotated[bool, typer.Option("--ray", help=HELP)] = False,
 ) -> None:
     """Read a Wikipedia dump as plain text with links at character offsets.
 
-    Example: `deixis articles enwiki-latest-pages-articles-multistream.xml.bz2 -o articles.jsonl.zst`, over a cluster
-    `deixis articles --ray head:6379 enwiki-*.bz2 -o articles.jsonl.zst`
+    Example: `deixis articles enwiki-latest-pages-articles-multistream.xml.bz2 -o articles.jsonl.zst`
 
     Only pages of the main namespace are kept; redirects are followed, disambiguation pages marked. If it is
     interrupted, the same command goes on where it was; the result is the same to the byte.
     """
-    from rich.progress import TextColumn
-
-    from deixis.cli.progress import bar
     from deixis.wikipedia.extraction import build_articles
 
-    with (
-        spreading(ray, dumps, workers) as (spread, paths, over),
-        bar(TextColumn("MB  {task.fields[pages]:,} pages, {task.fields[speed]:,.0f}/s")) as progress,
-    ):
-        task = progress.add_task("articles", total=None, speed=0.0, pages=0)
-
-        def update(done: int, total: int, pages: int) -> None:
-            elapsed = progress.tasks[0].elapsed or 1e-9
-            progress.update(task, completed=done >> 20, total=total >> 20, pages=pages, speed=pages / elapsed)
-
-        extraction = build_articles(paths, output, redirects=redirects, workers=over, spread=spread, progress=update)
+    with ReadingBar() as reading:
+        extraction = build_articles(dumps, output, redirects=redirects, workers=workers, progress=reading)
     for cut in extraction.cuts:
         typer.echo(f"deixis: {cut}; all before that was read", err=True)
     _print(extraction, output)
+
+
+class ReadingBar:
+    """Shows how far dumps are read: MB, pages, the time that is left; gone when the last is read."""
+
+    def __init__(self) -> None:
+        from rich.progress import TextColumn
+
+        from deixis.cli.progress import bar
+
+        self._bar = bar(TextColumn("MB  {task.fields[pages]:,} pages, {task.fields[speed]:,.0f}/s"))
+
+    def __enter__(self) -> ReadingBar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def __call__(self, done: int, total: int, pages: int) -> None:
+        """Show a state of the work."""
+        if not self._bar.tasks:
+            self._bar.start()
+            self._bar.add_task("articles", total=total >> 20, speed=0.0, pages=0)
+        task = self._bar.tasks[0]
+        self._bar.update(task.id, completed=done >> 20, pages=pages, speed=pages / (task.elapsed or 1e-9))
+        if done >= total:
+            self._bar.stop()
 
 
 def _print(extraction: Extraction, output: Path) -> None:

@@ -208,10 +208,10 @@ def show(
 
 def _workers(paths: list[Path]) -> int:
     """Return how many processes are worth their start."""
-    import os
+    from deixis.wikipedia.parallel import cores
 
     size = sum(path.stat().st_size for path in paths if path.exists())
-    return len(os.sched_getaffinity(0)) if size > SMALL else 1
+    return cores() if size > SMALL else 1
 
 
 def _print(manifest: Manifest, output: Path) -> None:

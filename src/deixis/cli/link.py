@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from deixis.cli.clusters import HELP, address_of
 from deixis.cli.progress import track
 from deixis.cli.terminal import console
 from deixis.cli.writing import writing
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["link"]
 
+ADDRESS = re.compile(r"auto|local|[\w.-]+:\d+")  # of a Ray cluster
 SUFFIXES = (".txt", ".text", ".md", ".jsonl", ".json", ".gz", ".xz", ".zst")  # of what is meant as a file
 
 
@@ -50,7 +51,12 @@ def link(
     precision: str | None = typer.Option(
         None, help="What the network computes in: fp32, bf16, int8 (CPUs only); on a GPU bf16 if not given, else fp32."
     ),
-    ray: bool = typer.Option(False, "--ray", help=HELP),
+    ray: bool = typer.Option(
+        False,
+        "--ray",
+        help="Spread the work over a Ray cluster: at the ADDRESS (host:port) among the arguments, else RAY_ADDRESS, "
+        "else this machine.",
+    ),
     workers: int | None = typer.Option(None, min=1, help="With --ray: models at work; by default one a CPU or GPU."),
     block: float = typer.Option(8, min=0.01, help="With --ray: MB of JSONL a worker takes at once."),
 ) -> None:
@@ -124,6 +130,15 @@ def _over_ray(
     for what, count in counts.items():
         typer.echo(f"{count:>12,}  {what}")
     typer.echo(f"written: {output}, {counts.get('documents', 0) / seconds:,.1f} documents/s")
+
+
+def address_of(inputs: Sequence[str]) -> tuple[str | None, list[str]]:
+    """Return the address of a cluster among the inputs, where there is one, and the rest."""
+    addresses = [given for given in inputs if ADDRESS.fullmatch(given) and not Path(given).exists()]
+    rest = [given for given in inputs if given not in addresses[:1]]
+    if not rest:
+        raise InputError("there is nothing to read; give files behind --ray and its address")
+    return addresses[0] if addresses else None, rest
 
 
 def _paths(inputs: list[str]) -> list[Path] | None:

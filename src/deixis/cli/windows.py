@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from deixis.cli.clusters import HELP, spreading
-
 __all__ = ["windows"]
 
 
@@ -57,7 +55,6 @@ def windows(
     held_out: Annotated[float, typer.Option(help="The fraction of articles kept out of training.")] = 0.01,
     seed: Annotated[int, typer.Option(help="Decides, with its title, whether an article is held out.")] = 0,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one a core.")] = None,
-    ray: Annotated[bool, typer.Option("--ray", help=HELP)] = False,
 ) -> None:
     """Tokenise articles and pack them into windows that training maps into memory.
 
@@ -65,38 +62,35 @@ def windows(
 
     If it is interrupted, the same command goes on where it was; the result is the same to the byte.
     """
-    import os
-
     from deixis.cli.progress import track
     from deixis.corpus.counting import gather_redirects
     from deixis.corpus.packing import PackingConfig
     from deixis.corpus.shards import build_windows
+    from deixis.wikipedia.parallel import cores
 
-    with spreading(ray, articles, workers) as (spread, paths, over):
-        manifest = build_windows(
-            paths,
-            vocabulary,
-            tokenizer,
-            output,
-            PackingConfig(
-                max_pieces=max_pieces,
-                candidates=candidates,
-                held_out=held_out,
-                seed=seed,
-                own_name=own_name,
-                repeats=repeats,
-                shortened=shortened,
-                every_name=every_name,
-                unlinked=unlinked,
-            ),
-            descriptions=descriptions or [],
-            redirects=gather_redirects(paths, redirects or []),
-            store=store,
-            workers=over or len(os.sched_getaffinity(0)),
-            spread=spread,
-            report=lambda sentence: typer.echo(f"deixis: {sentence}", err=True),
-            progress=lambda parts: track(parts, "windows"),
-        )
+    manifest = build_windows(
+        articles,
+        vocabulary,
+        tokenizer,
+        output,
+        PackingConfig(
+            max_pieces=max_pieces,
+            candidates=candidates,
+            held_out=held_out,
+            seed=seed,
+            own_name=own_name,
+            repeats=repeats,
+            shortened=shortened,
+            every_name=every_name,
+            unlinked=unlinked,
+        ),
+        descriptions=descriptions or [],
+        redirects=gather_redirects(articles, redirects or []),
+        store=store,
+        workers=workers or cores(),
+        report=lambda sentence: typer.echo(f"deixis: {sentence}", err=True),
+        progress=lambda parts: track(parts, "windows"),
+    )
     for what, count in manifest.counts.items():
         typer.echo(f"{count:>12,}  {what}")
     typer.echo(f"written: {output}")

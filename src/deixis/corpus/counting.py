@@ -6,44 +6,34 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from deixis.artefacts import Manifest, digest_file, read_lines
-from deixis.errors import InputError
+from deixis.artefacts import Manifest, digest_file, manifest_path
 from deixis.knowledge.vocabulary import Vocabulary
-from deixis.wikipedia.articles import Article, read_articles
 from deixis.wikipedia.redirects import Redirects, read_redirects
+from deixis.wikipedia.summary import LinkCount, digest_articles, read_redirect_pages, read_summary
 from deixis.wikipedia.titles import read_titles
 
-__all__ = ["build_vocabulary", "count_entities", "digests", "gather_redirects", "manifest_path"]
+__all__ = ["build_vocabulary", "count_entities", "digests", "gather_redirects", "lead_on"]
 
 
 def gather_redirects(articles: Sequence[Path], tables: Sequence[Path] = ()) -> dict[str, str]:
     """Return where titles lead in the end, by the redirect pages among the articles and by tables `from<TAB>to`."""
-    found: dict[str, str] = {}
-    for path in articles:
-        # Most lines are articles: only those that have the key are decoded.
-        for _, line in read_lines(path):
-            if b'"redirect":' in line:
-                try:
-                    article = Article.from_json(line)
-                except InputError:
-                    continue  # reported when the articles are read
-                if article.redirect is not None:
-                    found[article.title] = article.redirect
+    return lead_on((pair for path in articles for pair in read_redirect_pages(path).items()), tables)
+
+
+def lead_on(pages: Iterable[tuple[str, str]], tables: Sequence[Path] = ()) -> dict[str, str]:
+    """Return where titles lead in the end, by redirect pages and by tables `from<TAB>to`, which go before them."""
     given: dict[str, str] = {}
     for table in tables:
         given.update(read_redirects(table))
-    return dict(Redirects.build(found, given).table)
+    return dict(Redirects.build(dict(pages), given).table)
 
 
-def count_entities(articles: Iterable[Article], redirects: Mapping[str, str]) -> Counter[str]:
+def count_entities(links: Iterable[LinkCount], redirects: Mapping[str, str]) -> Counter[str]:
     """Return how often each entity is the target of a link."""
     counts: Counter[str] = Counter()
-    for article in articles:
-        counts.update(link.target for link in article.links)
-    resolved: Counter[str] = Counter()
-    for title, count in counts.items():
-        resolved[redirects.get(title, title)] += count
-    return resolved
+    for link in links:
+        counts[redirects.get(link.target, link.target)] += link.times
+    return counts
 
 
 def build_vocabulary(
@@ -58,10 +48,11 @@ def build_vocabulary(
     progress: Callable[[Iterable[Path]], Iterable[Path]] = iter,
 ) -> Manifest:
     """Write the vocabulary of the articles, and its manifest beside it."""
-    redirects = gather_redirects(articles, tables)
+    summaries = [read_summary(path, report) for path in progress(articles)]
+    redirects = lead_on((pair for summary in summaries for pair in summary.redirects), tables)
     counts: Counter[str] = Counter()
-    for path in progress(articles):
-        counts.update(count_entities(read_articles(path, report=report), redirects))
+    for summary in summaries:
+        counts.update(count_entities(summary.links, redirects))
     wanted = {redirects.get(title, title) for path in include for title in read_titles(path)}
     vocabulary = Vocabulary.build(counts, min_count=min_count, include=wanted, limit=limit)
     vocabulary.save(output)
@@ -97,15 +88,8 @@ def digests(**inputs: Sequence[Path]) -> dict[str, str]:
     found: dict[str, str] = {}
     for kind, paths in inputs.items():
         for path in paths:
-            if not path.is_file():
-                raise InputError(f"{path} does not exist")
             name = f"{kind} {path.name}"
             while name in found:  # part files of the same name in several folders
                 name += "'"
-            found[name] = digest_file(path)
+            found[name] = digest_articles(path)
     return found
-
-
-def manifest_path(output: Path) -> Path:
-    """Return where the manifest of an artefact that is a single file is."""
-    return output.with_name(output.name + ".manifest.json")

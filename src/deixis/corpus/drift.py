@@ -16,12 +16,12 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from deixis.artefacts import Manifest, digest_file, write_aside
+from deixis.artefacts import Manifest, digest_file, manifest_path, write_aside
 from deixis.corpus.completion import own_names
-from deixis.corpus.counting import digests, gather_redirects, manifest_path
+from deixis.corpus.counting import count_entities, digests, lead_on
 from deixis.corpus.names import NameSources, read_pairs
 from deixis.documents import normalise_title
-from deixis.wikipedia.articles import read_articles
+from deixis.wikipedia.summary import read_summary
 
 __all__ = ["build_redirects", "find_copies", "find_drift", "find_misnamed", "find_spellings"]
 
@@ -119,18 +119,17 @@ def _spelling(title: str) -> str:
 
 def build_redirects(sources: NameSources, output: Path) -> Manifest:
     """Write one table, `from<TAB>to`: redirects of pages and tables, drifted titles, copies, other spellings."""
-    redirects = gather_redirects(sources.articles, sources.redirects)
+    summaries = [read_summary(path) for path in (*sources.articles, *sources.annotated)]
+    own = summaries[: len(sources.articles)]
+    redirects = lead_on((pair for summary in own for pair in summary.redirects), sources.redirects)
     texts: dict[str, str] = {}
     for path in sources.descriptions:
         for title, text in read_pairs(path, "a title, a tab and a description"):
             texts.setdefault(normalise_title(title), text)
-    pages: set[str] = set()
+    pages = {page.title for summary in own for page in summary.pages}
     targets: Counter[str] = Counter()
-    for path in (*sources.articles, *sources.annotated):
-        for article in read_articles(path):
-            if article.redirect is None and path in sources.articles:
-                pages.add(article.title)
-            targets.update(link.target for link in article.links)
+    for summary in summaries:
+        targets.update(count_entities(summary.links, {}))
     pairs = [pair for path in sources.aliases for pair in read_pairs(path, "an alias, a tab and a title")]
     misnamed = find_misnamed(texts, pairs, redirects) - pages
     known = (texts.keys() | pages) - misnamed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -12,12 +12,13 @@ from typing import Any
 import marisa_trie
 
 from deixis.artefacts import Manifest, read_lines
-from deixis.corpus.counting import digests, gather_redirects
+from deixis.corpus.counting import digests, lead_on
 from deixis.errors import InputError
 from deixis.knowledge.build import NamesBuilder
 from deixis.knowledge.occurrences import OccurrenceCounter, Occurrences
 from deixis.wikipedia.articles import Article, read_articles
 from deixis.wikipedia.parallel import in_order
+from deixis.wikipedia.summary import Summary, read_summary
 
 __all__ = ["NameSources", "build_store", "read_pairs"]
 
@@ -41,13 +42,15 @@ def build_store(
     output: Path,
     *,
     occurrences: bool = True,
+    among: Collection[str] | None = None,
     workers: int = 1,
     report: Callable[[str], None] | None = None,
     progress: Callable[[Iterable[Step]], Iterable[Step]] = iter,
 ) -> Manifest:
     """Write the store of all names found in the sources; `occurrences` of names in the articles make them detectable.
 
-    Counting reads the articles once more, when all names are known; `workers` are its processes.
+    Counting reads the articles once more, when all names are known; `workers` are its processes. With `among`, only
+    these titles are entities.
     """
     parents = digests(
         articles=sources.articles,
@@ -56,13 +59,14 @@ def build_store(
         aliases=sources.aliases,
         descriptions=sources.descriptions,
     )
-    builder = NamesBuilder(gather_redirects(sources.articles, sources.redirects))
+    pages = {path: read_summary(path, report) for path in sources.articles}
+    table = lead_on((pair for summary in pages.values() for pair in summary.redirects), sources.redirects)
+    if among is not None:
+        table = {source: target for source, target in table.items() if target in among}
+    builder = NamesBuilder(table)
     steps: list[Step] = [
-        *((path, lambda path: add_articles(builder, read_articles(path, report=report))) for path in sources.articles),
-        *(
-            (path, lambda path: add_annotated(builder, read_articles(path, report=report)))
-            for path in sources.annotated
-        ),
+        *((path, lambda path: add_articles(builder, pages[path], among)) for path in sources.articles),
+        *((path, lambda path: add_annotated(builder, read_summary(path, report))) for path in sources.annotated),
         *((path, lambda path: add_aliases(builder, path)) for path in sources.aliases),
         *((path, lambda path: add_descriptions(builder, path)) for path in sources.descriptions),
     ]
@@ -105,29 +109,24 @@ def _count_batch(articles: list[Article]) -> Occurrences:
     return counter.counts
 
 
-def add_articles(builder: NamesBuilder, articles: Iterable[Article]) -> None:
+def add_articles(builder: NamesBuilder, summary: Summary, among: Collection[str] | None = None) -> None:
     """Add the link texts of pages, their titles, and the meanings that pages of meanings list."""
-    links: Counter[tuple[str, str]] = Counter()
-    for article in articles:
-        if article.redirect is not None:
-            continue  # the builder has them all
+    for page in summary.pages:
         builder.counts["articles"] += 1
-        builder.add_title(article.title)
-        links.update((article.surface(link), link.target) for link in article.links)
-        if article.disambiguation:
-            builder.add_meanings(article.title, sorted({link.target for link in article.links}))
-    for (surface, target), count in links.items():
-        builder.add_link(surface, target, count)
+        if among is None or page.title in among:
+            builder.add_title(page.title)
+        if page.meanings is not None:
+            builder.add_meanings(page.title, [one for one in page.meanings if among is None or one in among])
+    for link in summary.links:
+        if among is None or link.target in among:
+            builder.add_link(*link)
 
 
-def add_annotated(builder: NamesBuilder, articles: Iterable[Article]) -> None:
+def add_annotated(builder: NamesBuilder, summary: Summary) -> None:
     """Add the link texts alone."""
-    links: Counter[tuple[str, str]] = Counter()
-    for article in articles:
-        builder.counts["annotated texts"] += 1
-        links.update((article.surface(link), link.target) for link in article.links)
-    for (surface, target), count in links.items():
-        builder.add_link(surface, target, count)
+    builder.counts["annotated texts"] += sum(1 for _ in summary.pages) + sum(1 for _ in summary.redirects)
+    for link in summary.links:
+        builder.add_link(*link)
 
 
 def add_aliases(builder: NamesBuilder, path: Path) -> None:

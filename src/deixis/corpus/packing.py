@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deixis.corpus.completion import UNLINKED, add_unlinked, complete
-from deixis.corpus.sentences import sentences
 from deixis.corpus.shortening import parts_of, shorten
 from deixis.corpus.windows import SPLITS, Split
 from deixis.errors import InputError
@@ -26,6 +25,7 @@ from deixis.knowledge.words import Word, read_words
 from deixis.network.encoding import MAX_MENTIONS, MAX_PIECES, Encoding, Tokenizer
 from deixis.network.special import MASK, PAD, UNK
 from deixis.wikipedia.articles import Article, Link
+from deixis.wikipedia.sentences import sentences
 
 __all__ = ["Arrays", "Packer", "PackingConfig", "split_of"]
 

@@ -27,7 +27,7 @@ from deixis.knowledge.names import Names
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.encoding import Tokenizer
 from deixis.wikipedia.articles import Article
-from deixis.wikipedia.parallel import Spread, in_order
+from deixis.wikipedia.parallel import in_order
 
 __all__ = ["build_windows"]
 
@@ -73,7 +73,6 @@ def build_windows(
     redirects: Mapping[str, str] | None = None,
     store: Path | None = None,
     workers: int = 1,
-    spread: Spread = in_order,
     report: Callable[[str], None] = log.warning,
     progress: Callable[[Iterable[list[str]]], Iterable[list[str]]] = iter,
 ) -> Manifest:
@@ -95,7 +94,7 @@ def build_windows(
     parts = folder.with_name(folder.name + ".parts") / f"{manifest.digest[:16]}-{PART_BYTES}"
     _forget_others(parts)
     work = (part for part in _parts(articles, descriptions, parts) if not part.path.exists())
-    for complaints in progress(spread(_make, work, workers, _start, sources)):
+    for complaints in progress(in_order(_make, work, workers, _start, sources)):
         for complaint in complaints:
             report(complaint)
     finished = _join(sorted(parts.glob("*.npz")), folder, manifest)

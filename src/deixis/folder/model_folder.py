@@ -206,6 +206,15 @@ class ModelFolder:
         network.entity_predictions.bias = nn.Parameter(table[BIAS])
         return replace(self, network=network.eval(), vocabulary=vocabulary)
 
+    def with_table(self, vocabulary: Vocabulary, table: EntityTable, biases: Tensor) -> ModelFolder:
+        """Return the model with the entities of a vocabulary and their rows in int8, in place of its own."""
+        special, rows = self.network.state_dict(), range(len(SPECIAL))
+        assert table.scale is not None
+        more = {TABLE: table.weight, SCALE: table.scale, BIAS: biases}
+        return self._with_rows(
+            vocabulary, {name: torch.cat([special[name][: len(rows)].cpu(), more[name]]) for name in more}
+        )
+
     def _row(self, title: str) -> int:
         row = self.vocabulary.row(title)
         if row is None:

@@ -1,4 +1,4 @@
-"""Ray as the engine beyond one machine: documents linked by actors, the corpus commands by tasks.
+"""Ray as the engine beyond one machine: documents linked by actors.
 
 Ray moves the names of blocks, not their texts: an actor holds one `Disambiguator`, reads a block from the storage that
 all hosts share, and writes its answers there. A killed actor is started again by Ray and does its block again; a run
@@ -8,13 +8,12 @@ that was killed as a whole goes on with the blocks that have no output.
 from __future__ import annotations
 
 import os
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, TypeVar
-from uuid import uuid4
+from typing import Any
 
 from deixis.artefacts import MANIFEST, Manifest
 from deixis.documents import Document, Resolutions
@@ -35,11 +34,9 @@ from deixis.inference import Disambiguator
 from deixis.integrations.blocks import Block, Row, cut, files_of, link_block, linked_table
 from deixis.settings import Settings
 
-__all__ = ["BLOCK", "Link", "cluster", "in_order", "link_files"]
+__all__ = ["BLOCK", "Link", "cluster", "link_files"]
 
 BLOCK = 8 << 20  # bytes of plain JSONL: what a kill can cost
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 class Link:
@@ -173,59 +170,14 @@ def _counted(dataset: Any) -> Counter[str]:
     return counts
 
 
-# --- The corpus commands ----------------------------------------------------------------------------------------------
-
-
-def in_order(
-    task: Callable[[T], R],
-    items: Iterable[T],
-    workers: int,
-    prepare: Callable[[Any], None],
-    shared: Any,
-    *,
-    fork: bool = False,
-) -> Iterator[R]:
-    """Yield the task's results in the order of the items, as `deixis.wikipedia.parallel.in_order` does on one machine.
-
-    Tasks run where Ray has a free CPU, and again where a process or a host was lost. `shared` travels once a host;
-    each process calls `prepare(shared)` before its first task.
-    """
-    run = ray.remote(num_cpus=1, max_retries=-1)(_run)
-    once = (uuid4().hex, Path.cwd(), prepare, [ray.put(shared)])  # in a list: fetched when it is asked for
-    waiting: deque[Any] = deque()
-    with _own_errors():
-        for item in items:
-            waiting.append(run.remote(once, task, item))
-            if len(waiting) > 2 * workers:
-                yield ray.get(waiting.popleft())
-        while waiting:
-            yield ray.get(waiting.popleft())
-
-
-_prepared = ""  # for which call of `in_order` this process is prepared
-
-
-def _run(once: tuple[str, Path, Callable[[Any], None], list[Any]], task: Callable[[T], R], item: T) -> R:
-    global _prepared
-    call, folder, prepare, shared = once
-    if _prepared != call:
-        try:
-            os.chdir(folder)  # paths are those of the command
-        except OSError:
-            raise InputError(f"{folder} is not on {os.uname().nodename}; all hosts must see the same folders") from None
-        prepare(ray.get(shared[0]))
-        _prepared = call
-    return task(item)
-
-
 # --- The cluster ------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def cluster(address: str | None = None) -> Iterator[int]:
-    """Join a cluster and give its number of CPUs: the one at `address`, RAY_ADDRESS, this machine's, or a new one."""
+def cluster(address: str | None = None) -> Iterator[None]:
+    """Join a cluster: the one at `address`, RAY_ADDRESS, this machine's, or a new one."""
     if ray.is_initialized():
-        yield _cpus()
+        yield
         return
     try:
         ray.init(address)
@@ -237,13 +189,9 @@ def cluster(address: str | None = None) -> Iterator[int]:
             "set RAY_AUTH_MODE=token here too"
         ) from None
     try:
-        yield _cpus()
+        yield
     finally:
         ray.shutdown()
-
-
-def _cpus() -> int:
-    return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
 
 @contextmanager

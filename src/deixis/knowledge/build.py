@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from deixis.artefacts import MANIFEST, Manifest, digest_file, folder_aside, write_aside
 from deixis.documents import normalise_title
 from deixis.errors import InputError
+from deixis.knowledge.leads import names_in_lead
 from deixis.knowledge.names import WEIGHTS, Kind, Names
 from deixis.knowledge.occurrences import Occurrences
 from deixis.knowledge.surfaces import INITIALS, initials, key, short_titles, title_parts
@@ -23,9 +23,6 @@ from deixis.knowledge.surfaces import INITIALS, initials, key, short_titles, tit
 __all__ = ["NamesBuilder"]
 
 MAX_PARTS = 64  # titles kept for a part of a name, the most popular; recall on AIDA is the same with 128
-
-# "Agence France-Presse (AFP) is ..." or "(Filipino: Kagawaran ..., abbreviated as DTI)"
-_ABBREVIATION = re.compile(r"\(\s?(?:[^()]{0,60}?[\s,;])?([A-Z](?:[A-Za-z.]{0,5}[A-Z])\.?)\s?[,;)]")
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -84,13 +81,12 @@ class NamesBuilder:
         self._add(alias, normalise_title(title), Kind.ALIAS)
 
     def add_description(self, title: str, description: str) -> None:
-        """Make an entity known, and by the abbreviation that its description gives in brackets."""
+        """Make an entity known, and by the names that its description gives it."""
         self.counts["descriptions"] += 1
         title = normalise_title(title)
         self.add_title(title)
-        for found in _ABBREVIATION.finditer(description[:300]):
-            if key(found[1])[:1] in {letter for short in initials(title) for letter in short}:
-                self.add_alias(found[1], title)
+        for name in names_in_lead(title, description):
+            self.add_alias(name, title)
 
     def add_listed(self, surface: str, title: str, count: float) -> None:
         """Add an entry of an imported list."""

@@ -104,7 +104,7 @@ class Describer:
         self,
         network: Network,
         tokenizer: Tokenizer,
-        texts: Sequence[tuple[str, str]],
+        texts: Sequence[tuple[str, str | None]],
         names: Sequence[str | None] | None = None,
         progress: Progress = iter,
     ) -> tuple[Tensor, Tensor]:

@@ -1,8 +1,8 @@
-"""Nations, peoples and the words for them: "Dutch" stands for the Netherlands in a headline."""
+"""Nations, peoples and the words for them, "Dutch" for the Netherlands; states of the United States, "NY"."""
 
 from __future__ import annotations
 
-__all__ = ["NATIONS"]
+__all__ = ["NATIONS", "STATES"]
 
 # nation: words; as surface keys (see surfaces.py)
 _TABLE = """
@@ -62,3 +62,14 @@ def _read() -> dict[str, tuple[str, ...]]:
 
 
 NATIONS = _read()  # word -> the nations it may stand for
+
+_STATES = """
+al alabama; ak alaska; az arizona; ar arkansas; ca california; co colorado; ct connecticut; de delaware; fl florida;
+ga georgia; hi hawaii; id idaho; il illinois; in indiana; ia iowa; ks kansas; ky kentucky; la louisiana; me maine; md
+maryland; ma massachusetts; mi michigan; mn minnesota; ms mississippi; mo missouri; mt montana; ne nebraska; nv
+nevada; nh new hampshire; nj new jersey; nm new mexico; ny new york; nc north carolina; nd north dakota; oh ohio; ok
+oklahoma; or oregon; pa pennsylvania; ri rhode island; sc south carolina; sd south dakota; tn tennessee; tx texas; ut
+utah; vt vermont; va virginia; wa washington; wv west virginia; wi wisconsin; wy wyoming; dc washington dc
+"""
+# letters -> state of the United States
+STATES = {code: state for entry in " ".join(_STATES.split()).split("; ") for code, _, state in [entry.partition(" ")]}

@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import Protocol
 
 from deixis.documents import Candidate, Document
-from deixis.knowledge.surfaces import INITIALS, SMALL_WORDS, is_initials, key, variants, words_of
+from deixis.knowledge.surfaces import INITIALS, SMALL_WORDS, is_initials, key, splits, variants, words_of
 
 __all__ = ["resolve_names"]
 
@@ -107,6 +107,9 @@ def _own(store: Names, keys: Sequence[str], numbers: Mapping[str, int], k: int) 
             own[title] = own.get(title, 0.0) + share * (prior or 0.0)
         if found:
             share *= SHARE_OF_VARIANT
+    for name in () if own else splits(keys[0]):
+        for title, prior in store.named(name, MAX_VARIANT, None):
+            own[title] = own.get(title, 0.0) + (prior or 0.0)
     return _normalised(own)
 
 

@@ -16,12 +16,15 @@
     nations              "Dutch", "Tajiks", "S. Korean"     netherlands, tajikistan, south korea
     abbreviations        "U.S. Navy", "Ft. Worth"           united states navy, fort worth
     offices              "Agriculture Department"           department of agriculture
-    ranks and titles     "Gen. Powell", "President Ramos"   powell, ramos
+    ranks and titles     "Gen. Powell", "Vice President X"  powell, x
     initials             "S. Waugh"                         waugh
     umlauts written out  "Juergen Schult"                   jurgen schult
     plurals              "Wallabies"                        wallaby
     middle names         "Carroll A. Campbell Jr."          carroll campbell
     kinds of things      "Reader's Digest magazine"         reader digest
+    where places are     "Lille, France", "Long Beach, NY"  lille; long beach california, long beach
+
+`splits` are asked where nothing else is known: "sanfrancisco" may be san francisco.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
-from deixis.knowledge.english import NATIONS
+from deixis.knowledge.english import NATIONS, STATES
 
 __all__ = [
     "INITIALS",
@@ -40,6 +43,7 @@ __all__ = [
     "is_initials",
     "key",
     "short_titles",
+    "splits",
     "title_parts",
     "variants",
     "words_of",
@@ -47,6 +51,7 @@ __all__ = [
 
 MAX_TITLE_WORDS = 8  # longer titles are lists and treaties that nobody shortens by a few words
 MAX_PART_WORDS = 4
+MOST_SPLIT = 24  # letters
 INITIALS = "#"  # starts initials where they stand beside keys; no key contains it
 
 # Letters that decompose into no base letter of their own.
@@ -102,7 +107,8 @@ _OFFICES = {"department": "department", "dept": "department", "ministry": "minis
 _RANKS = _set(
     "mr mrs ms miss dr prof professor sen senator rep representative gen general lt col colonel capt captain sgt adm "
     "admiral maj major gov governor president premier chancellor minister secretary judge justice sir dame lord lady "
-    "king queen prince princess pope cardinal archbishop bishop rev reverend father sheikh ayatollah mayor"
+    "king queen prince princess pope cardinal archbishop bishop rev reverend father sheikh ayatollah mayor vice deputy "
+    "lieutenant major prime first chief"
 )
 _ABBREVIATIONS = {
     "us": "united states", "uk": "united kingdom", "un": "united nations", "eu": "european union", "s": "south",
@@ -113,6 +119,7 @@ _KINDS = _set(
     "airport band campus channel city club corporation county district game group inc island league magazine "
     "network news newspaper party province region series show state team tour tournament university war"
 )
+_REGIONS = frozenset({*STATES, *STATES.values(), *(nation for nations in NATIONS.values() for nation in nations)})
 _YOUNGER = _set("jr sr ii iii iv")
 
 
@@ -171,8 +178,10 @@ def _office(words: list[str]) -> Iterator[str]:
 
 
 def _rank(words: list[str]) -> Iterator[str]:
-    if len(words) > 1 and words[0] in _RANKS:
-        yield " ".join(words[1:])
+    start = 0
+    while start < len(words) - 1 and words[start] in _RANKS:
+        start += 1
+        yield " ".join(words[start:])
 
 
 def _initial(words: list[str]) -> Iterator[str]:
@@ -204,14 +213,29 @@ def _middle(words: list[str]) -> Iterator[str]:
         yield " ".join(named)
 
 
+def _region(words: list[str]) -> Iterator[str]:
+    if len(words) > 1 and words[-1] in STATES and STATES[words[-1]] != words[-1]:
+        yield " ".join([*words[:-1], STATES[words[-1]]])
+    for size in (1, 2):
+        if len(words) > size and " ".join(words[-size:]) in _REGIONS:
+            yield " ".join(words[:-size])
+
+
 def _kind(words: list[str]) -> Iterator[str]:
     if len(words) > 1 and words[-1] in _KINDS:
         yield " ".join(words[:-1])
 
 
 _RULES = (
-    _company, _attached, _nation, _abbreviation, _office, _rank, _initial, _umlaut, _plural, _middle, _kind,
+    _company, _attached, _nation, _abbreviation, _office, _rank, _initial, _umlaut, _plural, _middle, _kind, _region,
 )  # fmt: skip
+
+
+def splits(name: str) -> Iterator[str]:
+    """Yield the ways to read a key of one word as two."""
+    if " " not in name and name.isalpha() and len(name) <= MOST_SPLIT:
+        yield from (f"{name[:at]} {name[at:]}" for at in range(2, len(name) - 1))
+
 
 _BRACKET = re.compile(r"\s*\([^()]*\)\Z")
 

@@ -15,20 +15,39 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from deixis.artefacts import open_text, read_lines
 from deixis.errors import InputError
 from deixis.wikipedia.titles import Site
 from deixis.wikipedia.wikitext import redirect_target
 
-__all__ = ["Chunk", "Dump", "Page", "dumps_of", "read_pages"]
+__all__ = ["Chunk", "Dump", "Page", "SiteInfo", "dumps_of", "newest_revision", "one_wiki", "parse_pages", "read_pages"]
 
 CHUNK = 8 << 20  # bytes of XML in a chunk, about
 STREAMS = 2 << 20  # bytes of compressed streams in a chunk, about
 BLOCK = 1 << 20
 _STREAM = re.compile(rb"BZh[1-9]\x31\x41\x59\x26\x53\x59")  # the start of a bzip2 stream that is not empty
 _INDEX = re.compile(r"-index[0-9]*\.txt")
+
+
+class SiteInfo(NamedTuple):
+    """Which wiki a dump is of, as far as its head says so."""
+
+    language: str | None = None  # as in xml:lang
+    domain: str | None = None  # of its pages, as en.wikipedia.org
+    database: str | None = None  # as enwiki
+
+    @classmethod
+    def of(cls, head: bytes) -> SiteInfo:
+        """Read the head of a dump."""
+        found = [pattern.search(head) for pattern in (_LANGUAGE, _BASE, _DATABASE)]
+        return cls(*(None if match is None else match[1].decode("utf-8", "replace") for match in found))
+
+
+_LANGUAGE = re.compile(rb'<mediawiki[^>]*\sxml:lang="([^"]+)"')
+_BASE = re.compile(rb"<base>\s*(?:https?:)?//([^/<\s]+)")
+_DATABASE = re.compile(rb"<dbname>\s*([^<\s]+)\s*</dbname>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +104,11 @@ def _damaged(path: Path, start: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """A dump file, its wiki's names, and where its streams begin if an index says so."""
+    """A dump file, its wiki and its names, and where its streams begin if an index says so."""
 
     path: Path
     site: Site
+    info: SiteInfo
     size: int
     offsets: tuple[int, ...] | None = None
 
@@ -105,7 +125,7 @@ class Dump:
             html.unescape(name.decode("utf-8", "replace")): int(key)
             for key, name in re.findall(rb'<namespace key="(-?[0-9]+)"[^>]*>([^<]*)</namespace>', info)
         }
-        return cls(path, Site.of(names), size, None if index is None else _read_index(index, path))
+        return cls(path, Site.of(names), SiteInfo.of(head), size, None if index is None else _read_index(index, path))
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the dump in chunks of whole pages."""
@@ -155,14 +175,32 @@ def dumps_of(paths: Iterable[Path]) -> list[Dump]:
     return dumps
 
 
+def one_wiki(dumps: Iterable[Dump]) -> SiteInfo:
+    """Return which wiki the dumps are of; dumps of several wikis are refused."""
+    named = [dump for dump in dumps if dump.info.domain or dump.info.database]
+    for dump in named[1:]:
+        if dump.info[1:] != named[0].info[1:]:
+            raise InputError(
+                f"{named[0].path} is of {named[0].info.domain or named[0].info.database}, {dump.path} of "
+                f"{dump.info.domain or dump.info.database}; read each wiki by itself"
+            )
+    return named[0].info if named else next((dump.info for dump in dumps), SiteInfo())
+
+
 def read_pages(dump: Dump) -> Iterator[Page]:
     """Yield the pages of a dump to its end or its cut."""
     for chunk in dump.chunks():
         yield from parse_pages(chunk.read()[0], dump.site)
 
 
+def newest_revision(data: bytes) -> str:
+    """Return the date of the newest revision in a chunk's XML, "" where none is told."""
+    return max(_TIMESTAMP.findall(data), default=b"").decode()
+
+
 # --- Pages --------------------------------------------------------------------------------------------------------
 
+_TIMESTAMP = re.compile(rb"<timestamp>([0-9]{4}-[0-9]{2}-[0-9]{2})")
 _TITLE = re.compile(rb"<title>([^<]*)</title>")
 _NS = re.compile(rb"<ns>(-?[0-9]+)</ns>")
 _ID = re.compile(rb"<id>([0-9]+)</id>")

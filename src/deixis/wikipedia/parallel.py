@@ -11,31 +11,19 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import connection
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from deixis.errors import InputError
 
-__all__ = ["Spread", "in_order"]
+__all__ = ["cores", "in_order"]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Spread(Protocol):
-    """What spreads work: `in_order` over the processes of this machine, or its like over a cluster."""
-
-    def __call__(
-        self,
-        task: Callable[[T], R],
-        items: Iterable[T],
-        workers: int,
-        prepare: Callable[[Any], None],
-        shared: Any,
-        *,
-        fork: bool = False,
-    ) -> Iterator[R]:
-        """Yield the task's results in the order of the items."""
-        ...
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_order(

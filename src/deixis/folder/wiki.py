@@ -1,0 +1,261 @@
+"""A wiki as a model folder: names and leads of its pages, rows of B by an encoder that is already trained.
+
+    dump → WORK/articles.jsonl.zst and its summary → WORK/store → WORK/rows/…/000000.npz, … → FOLDER
+
+WORK is a folder beside FOLDER. Each step can be killed and run again: what is finished is not made twice, and the
+folder is the same to the byte.
+
+A row is what the encoder reads in the page's lead, its first sentence (knowledge/describe.py). A title that the base
+has a row for keeps it, where the base is of the same wiki: a trained row always, another while its lead is the same. So
+`base` may be a folder that this made from an older dump.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import zlib
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from deixis.artefacts import MANIFEST, Manifest, digest_file, folder_aside, manifest_path, write_aside
+from deixis.corpus.names import NameSources, build_store
+from deixis.documents import DOMAIN
+from deixis.errors import InputError
+from deixis.folder.model_folder import ModelFolder, packaged_model
+from deixis.knowledge.names import Names
+from deixis.knowledge.vocabulary import Vocabulary
+from deixis.network.embeddings import EntityTable
+from deixis.network.special import SPECIAL
+from deixis.wikipedia.extraction import Progress, build_articles
+from deixis.wikipedia.page_props import read_page_props
+from deixis.wikipedia.parallel import cores
+from deixis.wikipedia.summary import PageSummary, read_summary
+
+__all__ = ["LEADS", "Wiki", "build_wiki", "checksum", "licence"]
+
+log = logging.getLogger(__name__)
+
+LEADS = "leads.npy"  # of each row, what was read for it: a checksum of the lead
+TRAINED = 0  # in place of a checksum: training made the row, and no lead changes it
+SHARD = 4096  # pages whose rows are made together: what a kill can cost
+T = TypeVar("T")
+Track = Callable[[Iterable[T], str, int | None], Iterable[T]]
+
+
+@dataclass(frozen=True, slots=True)
+class Wiki:
+    """What a wiki's folder is made from."""
+
+    dumps: Sequence[Path]
+    page_props: Path | None = None  # for Wikidata ids
+    base: Path | None = None  # the folder whose encoder reads; the packaged model if not given
+
+
+def build_wiki(
+    wiki: Wiki,
+    output: Path,
+    *,
+    device: str = "cpu",
+    workers: int | None = None,
+    reading: Progress | None = None,
+    track: Track[Any] = lambda items, what, total: items,
+    report: Callable[[str], None] = log.warning,
+) -> Manifest:
+    """Write the model folder of a wiki: every page that is no redirect and no list of meanings is an entity."""
+    work = output.with_name(output.name + ".work")
+    articles = work / "articles.jsonl.zst"
+    made = _read_dumps(wiki.dumps, articles, workers, reading, report)
+    props = None if wiki.page_props is None else read_page_props(wiki.page_props, made.parameters["database"])
+    language = made.parameters["language"] or "en"
+    domain = made.parameters["domain"] or f"{language}.wikipedia.org"
+    base = _Base.open(wiki.base or packaged_model(), domain, device)
+    parents = {"articles": made.files[articles.name], "model": base.digest}
+    if wiki.page_props is not None:
+        parents["page_props"] = digest_file(wiki.page_props)
+    told = Manifest("model", {"language": language, "domain": domain, "date": made.parameters["date"]}, parents)
+    if (output / MANIFEST).exists() and (found := Manifest.load(output / MANIFEST, "model")).parents == parents:
+        found.verify(output)
+        return found
+    disambiguation = frozenset[int]() if props is None else props.disambiguation
+    entities = [
+        page for page in read_summary(articles).pages if page.meanings is None and page.id not in disambiguation
+    ]
+    if not entities:
+        raise InputError(f"{wiki.dumps[0]} has no article; expected a dump of pages with their texts")
+    store = _name_pages(articles, {page.title for page in entities}, work / "store", workers or cores(), track)
+    shards = _make_rows(entities, base, work / "rows" / told.digest[:16], track)
+    manifest = _write_folder(entities, shards, base, store, told, output)
+    shutil.rmtree(work)
+    return manifest
+
+
+def _read_dumps(
+    dumps: Sequence[Path],
+    articles: Path,
+    workers: int | None,
+    reading: Progress | None,
+    report: Callable[[str], None],
+) -> Manifest:
+    """Read the dumps, unless that was done; return what the articles' manifest says."""
+    path = manifest_path(articles)
+    if not (path.exists() and Manifest.load(path, "articles").parents == {p.name: digest_file(p) for p in dumps}):
+        for cut in build_articles(dumps, articles, workers=workers, progress=reading).cuts:
+            report(f"{cut}; all before that was read")
+    return Manifest.load(path, "articles")
+
+
+def _name_pages(articles: Path, entities: Collection[str], folder: Path, workers: int, track: Track[Any]) -> Path:
+    """Make the names of the entities, unless that was done."""
+    if not (folder / MANIFEST).exists():
+        build_store(
+            NameSources([articles]),
+            folder,
+            among=entities,
+            workers=workers,
+            progress=lambda steps: track(steps, "names", None),
+        )
+    return folder
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """The model whose encoder reads, and the rows of it that stay."""
+
+    model: ModelFolder
+    manifest: Manifest
+    same_wiki: bool
+    leads: NDArray[np.uint32] | None  # where it was made from a dump itself
+
+    @classmethod
+    def open(cls, folder: Path, domain: str, device: str) -> _Base:
+        model, manifest = ModelFolder.load(folder), Manifest.load(folder / MANIFEST, "model")
+        if model.describer is None:
+            raise InputError(f"{folder} has no map from descriptions to rows; make one with `deixis entities fit`")
+        model.network.to(device).eval()
+        leads = np.load(folder / LEADS) if (folder / LEADS).exists() else None
+        return cls(model, manifest, manifest.parameters.get("domain", DOMAIN) == domain, leads)
+
+    @property
+    def digest(self) -> str:
+        return self.manifest.digest
+
+    def kept(self, page: PageSummary) -> int | None:
+        """Return the row that a page keeps, if there is one."""
+        row = self.model.vocabulary.row(page.title) if self.same_wiki else None
+        if row is None or self.leads is None or self.leads[row] in (TRAINED, checksum(page.lead)):
+            return row
+        return None
+
+    def shard(self, pages: Sequence[PageSummary]) -> dict[str, NDArray[Any]]:
+        """Return rows in int8 with their scales, biases, and what each was made from."""
+        network, rows = self.model.network, [self.kept(page) for page in pages]
+        new = [place for place, row in enumerate(rows) if row is None]
+        weight = torch.empty(len(pages), network.config.entity_size)
+        bias = torch.empty(len(pages))
+        if new:
+            assert self.model.describer is not None
+            texts = [(pages[place].title, pages[place].lead or None) for place in new]
+            weight[new], bias[new] = self.model.describer.rows(network, self.model.tokenizer, texts)
+        old = [place for place, row in enumerate(rows) if row is not None]
+        if old:
+            kept = torch.tensor([rows[place] for place in old], device=network.entity_predictions.bias.device)
+            with torch.no_grad():
+                weight[old], bias[old] = (part.cpu() for part in network.candidate_rows(kept))
+        made = [
+            checksum(page.lead) if row is None else self._read_for(row) for page, row in zip(pages, rows, strict=True)
+        ]
+        table = EntityTable(weight).quantised("int8")
+        assert table.scale is not None
+        return {
+            "rows": table.weight.numpy(),
+            "scales": table.scale.numpy(),
+            "biases": bias.numpy(),
+            "leads": np.array(made, np.uint32),
+        }
+
+    def _read_for(self, row: int) -> int:
+        return TRAINED if self.leads is None else int(self.leads[row])
+
+
+def checksum(lead: str) -> int:
+    """Return what is remembered of a lead; never `TRAINED`."""
+    return zlib.crc32(lead.encode()) or 1
+
+
+def _make_rows(pages: Sequence[PageSummary], base: _Base, folder: Path, track: Track[Any]) -> list[Path]:
+    """Make the rows of all pages, shard by shard; those that are there are not made again."""
+    paths: list[Path] = []
+    for start in track(range(0, len(pages), SHARD), f"rows, {SHARD:,} each", -(-len(pages) // SHARD)):
+        path = folder / f"{len(paths):06}.npz"
+        if not path.exists():
+            arrays = base.shard(pages[start : start + SHARD])
+            with write_aside(path) as file:
+                np.savez(file, **arrays)  # type: ignore[arg-type]
+        paths.append(path)
+    return paths
+
+
+def _write_folder(
+    pages: Sequence[PageSummary], shards: Sequence[Path], base: _Base, store: Path, told: Manifest, output: Path
+) -> Manifest:
+    """Put rows and names together."""
+    counts = dict(Names.open(store).titles())
+    vocabulary = Vocabulary(
+        [*SPECIAL, *(page.title for page in pages)],
+        [0] * len(SPECIAL) + [counts.get(page.title, 0) for page in pages],
+    )
+    alone = base.model.among(Vocabulary(SPECIAL))
+    columns: dict[str, list[NDArray[Any]]] = {"rows": [], "scales": [], "biases": [], "leads": []}
+    for path in shards:
+        with np.load(path) as shard:
+            for name, parts in columns.items():
+                parts.append(shard[name])
+    rows, scales, biases, leads = (np.concatenate(parts) for parts in columns.values())
+    model = alone.with_table(
+        vocabulary, EntityTable(torch.from_numpy(rows), torch.from_numpy(scales)), torch.from_numpy(biases)
+    )
+    made = {"kept from the base": int((leads == TRAINED).sum()), "leads": sum(bool(page.lead) for page in pages)}
+    parameters = {
+        **told.parameters,
+        "licence": licence(told.parameters["domain"], told.parameters["date"]),
+        "rows": made,
+    }
+    encoder = base.manifest.parameters["encoder"]
+    with folder_aside(output) as aside:
+        model.save(
+            aside / "model",
+            table="int8",
+            encoder=encoder,
+            candidates=store,
+            parents=told.parents,
+            parameters=parameters,
+        )
+        np.save(aside / "model" / LEADS, np.concatenate([np.zeros(len(SPECIAL), np.uint32), leads]))
+        for path in (aside / "model").iterdir():
+            path.rename(aside / path.name)
+        (aside / "model").rmdir()
+        written = Manifest.load(aside / MANIFEST, "model")
+        manifest = replace(written, files={**written.files, LEADS: digest_file(aside / LEADS)})
+        manifest.save(aside / MANIFEST)
+    return manifest
+
+
+def licence(domain: str, date: str) -> str:
+    """Return the licence of a wiki's texts at a date; of other wikis than Wikimedia's nothing is known.
+
+    Examples:
+        >>> licence("ltg.wikipedia.org", "2017-09-01")
+        'CC BY-SA 3.0 and GFDL'
+    """
+    if not domain.endswith(".wikipedia.org"):
+        return "as the wiki says"
+    if date < "2009-06-15":
+        return "GFDL"
+    return "CC BY-SA 3.0 and GFDL" if date < "2023-06-07" else "CC BY-SA 4.0 and GFDL"

@@ -1,0 +1,192 @@
+"""A wiki's dump becomes a folder that links: killed on the way, the same bytes; of a newer dump, rows are kept."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from deixis.artefacts import Manifest
+from deixis.cli import app
+from deixis.documents import Document, Mention
+from deixis.folder.model_folder import ModelFolder
+from deixis.folder.wiki import LEADS, licence
+from deixis.inference import Disambiguator
+from deixis.wikipedia import dump as module
+from tests.folder.test_edit import make_model
+from tests.wikipedia.samples import TAIL, dump, page, sample_dumps
+
+PAGES = [
+    page("City cup", "The '''City cup''' is played by a [[team]] in the [[Final|final]]. It has a goal.", 1),
+    page("Team", "A team won the [[city cup]].", 2),
+    page("Entity 5", "The five of a world.", 3),
+    page("Final (rugby)", "A final of rugby. The [[Team|team]] played.", 4),
+    page("Final", "{{Disambig}}\n* [[Final (rugby)]]\n* [[Final goal]]", 5),
+    page("Cup", "#REDIRECT [[City cup]]", 6, redirect="City cup"),
+    page("Meanings", "* [[Team]]", 7),
+]
+ENTITIES = ["City cup", "Team", "Entity 5", "Final (rugby)", "Meanings"]
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    """A model that can read descriptions, of the English Wikipedia."""
+    make_model(tmp_path).save(tmp_path / "base", table="int8", candidates=tmp_path / "store")
+    return tmp_path / "base"
+
+
+def write(path: Path, pages: list[str]) -> Path:
+    path.write_bytes(dump(pages).replace(b'xml:lang="de"', b'xml:lang="en"'))
+    return path
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["wikipedia", *map(str, arguments)])
+
+
+def built(*arguments: object) -> Path:
+    done = run(*arguments, "--workers", 1)
+    assert done.exit_code == 0, done.exception
+    return Path(str(arguments[arguments.index("-o") + 1]))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def row(folder: Path, title: str) -> list[float]:
+    model = ModelFolder.load(folder)
+    place = model.vocabulary.row(title)
+    assert place is not None
+    return model.network.entity_embeddings.entity_embeddings.whole()[place].tolist()
+
+
+def test_a_dump_becomes_a_folder_that_links(base: Path, tmp_path: Path) -> None:
+    folder = built(write(tmp_path / "dump.xml", PAGES), "--base", base, "-o", tmp_path / "wiki")
+    assert ModelFolder.load(folder).vocabulary.entities == ENTITIES
+    told = Manifest.load(folder / "manifest.json", "model")
+    assert told.counts["entities"] == 5
+    assert told.parameters["rows"] == {"kept from the base": 1, "leads": 5}
+    nlp = Disambiguator.load(folder, detection_threshold=0)
+    found = {one.text: one.entity for one in nlp("The Cup was won by the Team in the Final.")}
+    assert found == {"Cup": "City cup", "Team": "Team", "Final": "Final (rugby)"}
+    assert not (tmp_path / "wiki.work").exists()
+    before = contents(folder)
+    assert built(tmp_path / "dump.xml", "--base", base, "-o", folder)
+    assert contents(folder) == before
+
+
+def test_a_newer_dump_keeps_the_rows_of_what_has_not_changed(base: Path, tmp_path: Path) -> None:
+    first = built(write(tmp_path / "old.xml", PAGES), "--base", base, "-o", tmp_path / "first")
+    changed = [
+        page("City cup", "The city cup is a goal of the world. It is new.", 1),
+        page("Team", "A team won the [[city cup]]. And a second sentence.", 2),
+        page("New", "A new final.", 8),
+        page("Entity 5", "Another lead of what training knows.", 3),
+    ]
+    second = built("update", first, write(tmp_path / "new.xml", changed), "-o", tmp_path / "second")
+    assert ModelFolder.load(second).vocabulary.entities == ["City cup", "Team", "New", "Entity 5"]
+    for title in ("Team", "Entity 5"):
+        assert row(second, title) == row(first, title)
+    assert row(second, "City cup") != row(first, "City cup")
+    assert (np.load(second / LEADS)[3:] == np.load(first / LEADS)[[3, 4, 3, 5]]).tolist() == [False, True, False, True]
+    refused = run("update", base, tmp_path / "new.xml", "-o", tmp_path / "third")
+    assert "was not made by `deixis wikipedia`" in str(refused.exception)
+
+
+def page_props(path: Path, database: str = "ltgwiki", end: str = ";\n-- Dump completed\n") -> Path:
+    values = "(1,'page_image','X.jpg',NULL),(1,'wikibase_item','Q17',NULL),(4,'wikibase_item','Q8',NULL),"
+    head = f"-- Host: db1    Database: {database}\nCREATE TABLE `page_props` (\n);\n"
+    path.write_text(head + f"INSERT INTO `page_props` VALUES {values}(7,'disambiguation','',NULL)" + end)
+    return path
+
+
+def test_page_props_say_which_pages_list_meanings(base: Path, tmp_path: Path) -> None:
+    source = write(tmp_path / "dump.xml", PAGES)
+    given = [source, "--base", base, "--page-props"]
+    folder = built(*given, page_props(tmp_path / "props.sql"), "-o", tmp_path / "wiki")
+    assert ModelFolder.load(folder).vocabulary.entities == ENTITIES[:-1]
+    for path, said in (
+        (page_props(tmp_path / "cut.sql", end=""), "is cut off"),
+        (source, "is not the table page_props"),
+    ):
+        refused = run(*given, path, "-o", tmp_path / "other", "--workers", 1)
+        assert refused.exit_code == 1 and said in str(refused.exception), refused.output
+
+
+def test_page_props_of_another_wiki_are_refused(base: Path, tmp_path: Path) -> None:
+    source = next(path for path in sample_dumps() if "tinywiki" in path.name)
+    given = [source, "--base", base, "--page-props", page_props(tmp_path / "props.sql", "enwiki")]
+    refused = run(*given, "-o", tmp_path / "wiki", "--workers", 1)
+    assert "is of enwiki, the dump of tmp-wp" in str(refused.exception)
+
+
+def test_dumps_of_two_wikis_are_refused(base: Path, tmp_path: Path) -> None:
+    dumps = [path for path in sample_dumps() if "bgwiki" in path.name or "latgalian" in path.name]
+    refused = run(*dumps, "--base", base, "-o", tmp_path / "wiki", "--workers", 1)
+    assert "is of ltg.wikipedia.org" in str(refused.exception) and "read each wiki by itself" in str(refused.exception)
+
+
+def test_a_dump_that_is_cut_in_a_page_is_read_to_there(base: Path, tmp_path: Path) -> None:
+    path = write(tmp_path / "dump.xml", PAGES)
+    path.write_bytes(path.read_bytes()[: -len(TAIL) - 20])
+    done = run(path, "--base", base, "-o", tmp_path / "wiki", "--workers", 1)
+    assert done.exit_code == 0 and "is cut off" in done.output
+    assert ModelFolder.load(tmp_path / "wiki").vocabulary.entities == ENTITIES[:-1]
+
+
+def test_licences_go_by_date() -> None:
+    dates = {"2006-03-03": "GFDL", "2017-09-01": "CC BY-SA 3.0 and GFDL", "2026-01-01": "CC BY-SA 4.0 and GFDL"}
+    assert {date: licence("en.wikipedia.org", date) for date in dates} == dates
+    assert licence("wiki.example.org", "2026-01-01") == "as the wiki says"
+
+
+SMALL = (
+    "from deixis.wikipedia import dump; dump.CHUNK = dump.BLOCK = dump.STREAMS = 1 << 16; from deixis.folder import "
+    "wiki; wiki.SHARD = 16; from deixis.cli import main; main()"
+)
+
+
+def start(*arguments: object) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-c", SMALL, "wikipedia", *map(str, arguments), "--workers", "1"],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wiki", ["enwiki-latest", "bgwiki", "latgalian"])
+def test_killed_twice_it_ends_with_the_same_bytes(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wiki: str
+) -> None:
+    source = next(path for path in sample_dumps() if wiki in path.name)
+    work = tmp_path / "killed.work"
+    for reached in ("articles.jsonl.zst.parts/000000.zst", "rows/*/000000.npz"):
+        process = start(source, "--base", base, "-o", tmp_path / "killed")
+        while process.poll() is None and not list(work.glob(reached)):
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    process = start(source, "--base", base, "-o", tmp_path / "killed")
+    _, said = process.communicate()
+    assert process.returncode == 0, said
+    for name in ("CHUNK", "BLOCK", "STREAMS"):
+        monkeypatch.setattr(module, name, 1 << 16)
+    monkeypatch.setattr("deixis.folder.wiki.SHARD", 16)
+    assert contents(tmp_path / "killed") == contents(built(source, "--base", base, "-o", tmp_path / "whole"))
+    domain = {"enwiki-latest": "en", "bgwiki": "bg", "latgalian": "ltg"}[wiki] + ".wikipedia.org"
+    nlp = Disambiguator.load(tmp_path / "killed")
+    assert nlp.domain == domain
+    title = nlp.vocabulary.entities[0]
+    (answer,) = nlp.disambiguate(Document(title, (Mention(0, len(title)),)))
+    assert answer.entity == title
+    assert answer.identity is not None or domain == "en.wikipedia.org"
