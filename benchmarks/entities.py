@@ -52,8 +52,8 @@ from deixis.inference import Disambiguator
 from deixis.knowledge.entities import Entity, read_entities
 from deixis.knowledge.names import Names
 from deixis.knowledge.vocabulary import Vocabulary
-from deixis.network.embeddings import EntityTable
 from deixis.network.encoding import Tokenizer
+from deixis.network.entity_table import EntityTable
 from deixis.network.special import PAD, SPECIAL, UNK
 from deixis.training import Recipe, TrainingData
 from deixis.training.descriptions import load_vectors, read_descriptions, save_vectors

@@ -115,6 +115,8 @@ def test_every_command_shown_exists() -> None:
         for arguments in (found for language, body in blocks(page) if language == "sh" for found in commands(body)):
             command: Any = root
             while hasattr(command, "commands"):
+                if arguments[0] not in command.commands and hasattr(command, "default"):
+                    arguments = [command.default, *arguments]
                 assert arguments[0] in command.commands, (page.name, arguments)
                 command, arguments = command.commands[arguments[0]], arguments[1:]
             known = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}

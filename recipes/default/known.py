@@ -40,6 +40,7 @@ from deixis.knowledge.occurrences import Occurrences
 from deixis.knowledge.surfaces import key, short_titles
 from deixis.wikipedia.articles import Article, read_articles
 from deixis.wikipedia.redirects import Redirects, read_redirects
+from deixis.wikipedia.summary import read_summary
 
 PAGES = ("articles-en.jsonl.xz", "articles-2023-en.jsonl.xz", "articles-html-en.jsonl.xz")
 ANNOTATED = ("news-silver-en.jsonl.xz", "tables-en.jsonl.xz", "on-this-day-en.jsonl.xz", "lists-html-en.jsonl.xz")
@@ -51,6 +52,9 @@ DESCRIPTIONS = (
 )
 MOVED = ("title-drift-en.tsv.xz", "page-redirects-en.tsv.xz", "redirects-html-en.tsv.xz")
 
+SMOOTHING = (
+    0.25  # of an entity's links; from 0.1 to 1 the first candidates are right as often (benchmarks/candidates.md)
+)
 LEAD = 400  # characters of an article that describe its subject
 NAMED = 120  # characters of a description that name its subject
 PHRASE = 160  # characters of the longest phrase of a list
@@ -80,8 +84,9 @@ class Seen:
             for title, phrase in _phrases(article):
                 if len(phrase) > len(self.phrases.get(title, "")):
                     self.phrases[title] = phrase
-            if subjects and not article.disambiguation:
+            if subjects:
                 self.pages.add(article.title)
+            if subjects and not article.disambiguation:
                 self.leads.setdefault(article.title, _lead(article.text))
 
 
@@ -287,9 +292,9 @@ class Known:
         """Write the store of names."""
         builder = NamesBuilder(self.redirects)
         for file in self.articles:
-            add_articles(builder, read_articles(file))
+            add_articles(builder, read_summary(file))
         for file in self.annotated:
-            add_annotated(builder, read_articles(file))
+            add_annotated(builder, read_summary(file))
         for title, text in read_pairs(self.out / "texts.tsv.zst", "a title, a tab and a description"):
             builder.add_description(title, text)
         clubs = read_clubs(self.tables / "football-clubs.tsv.xz", self.texts)
@@ -303,7 +308,8 @@ class Known:
                 count_names(total, file, trie)
             return total
 
-        print(builder.save(path, {"occurrences": True}, parents, count).counts, file=sys.stderr)
+        made = builder.save(path, {"occurrences": True, "smoothing": SMOOTHING}, parents, count, SMOOTHING)
+        print(made.counts, file=sys.stderr)
 
     def steps(self) -> dict[str, Callable[[Path], None]]:
         """Return what makes each artefact, in their order."""

@@ -48,11 +48,11 @@ def test_labels_are_read(tmp_path: Path) -> None:
     dataset = read_elevant(path, wikidata={"Ada Marlow": "Q1"})
     (document,) = dataset.documents
     assert (document.id, document.text, document.extra) == ("A day", TEXT, {"evaluation_span": [0, 45]})
-    assert [(document.surface(m), m.entity, dict(m.extra)) for m in document.mentions] == [
-        ("Ada", "Ada Marlow", {"kind": "Q5"}),
-        ("Bern, Canton of Bern", "Bern, Canton of Bern", {"kind": "OTHER"}),  # by its label: Q70 is in no table
-        ("Zed", None, {"kind": "Q5", "optional": True}),
-        ("1995", None, {"kind": "DATETIME", "optional": True}),
+    assert [(document.surface(m), m.entity, m.kind, dict(m.extra)) for m in document.mentions] == [
+        ("Ada", "Ada Marlow", "Q5", {}),
+        ("Bern, Canton of Bern", "Bern, Canton of Bern", "OTHER", {}),  # by its label: Q70 is in no table
+        ("Zed", None, "Q5", {"optional": True}),
+        ("1995", None, "DATETIME", {"optional": True}),
     ]
     assert dataset.report.removed == {"inside another label": 1, "outside the evaluation span": 1}
     in_kb = read_texts(tmp_path, str(path)).in_kb()  # the first line tells the format

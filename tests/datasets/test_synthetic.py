@@ -42,7 +42,7 @@ def test_every_reader_gives_the_texts_that_were_written(made: Made, name: str) -
     old = name in AIDA
     assert read(read_texts(folder, name)) == expected(sets[name], nil=True, old=old)
     assert read(open_dataset(folder, name)) == expected(sets[name], nil=False, old=old)
-    kinds = [[m.extra["kind"] for m in d.mentions] for d in read_texts(folder, name).documents] if old else []
+    kinds = [[m.kind for m in d.mentions] for d in read_texts(folder, name).documents] if old else []
     named = {"PER": "person", "ORG": "organisation", "LOC": "place", "MISC": "other"}
     assert kinds == [[named[a.kind] for a in text.annotations] for text in sets[name]] * old
 

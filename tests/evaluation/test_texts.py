@@ -38,9 +38,9 @@ def scored(
 
 
 GOLDS = (
-    Mention(0, 4, "A", extra={"kind": "person"}),
-    Mention(5, 9, "B", extra={"kind": "person"}),
-    Mention(10, 14, extra={"kind": "place"}),  # NIL
+    Mention(0, 4, "A", kind="person"),
+    Mention(5, 9, "B", kind="person"),
+    Mention(10, 14, kind="place"),  # NIL
     Mention(15, 19, "C"),
 )
 
@@ -86,7 +86,7 @@ def test_one_answer_is_right_once() -> None:
 
 def test_optional_golds_are_neither_missed_nor_wrong() -> None:
     optional = Mention(20, 24, "A", extra={"optional": True})
-    date = Mention(25, 29, extra={"kind": "DATETIME", "optional": True})
+    date = Mention(25, 29, extra={"optional": True}, kind="DATETIME")
     golds = (GOLDS[0], optional, date)
     assert scored(golds, []).entities == Score(1, 0, 0)
     both: list[Answer] = [(20, 24, "A", 1.0), (25, 29, "1995", 1.0)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ import torch
 from deixis.documents import Candidate, Document, Identity, Mention
 from deixis.errors import ArtefactError, InputError
 from deixis.folder.edit import add, alike, build_folder, describe, fit, remove, save_edited
-from deixis.folder.model_folder import ModelFolder, Precision
+from deixis.folder.model_folder import ModelFolder
 from deixis.folder.sharpen import read_mentions
 from deixis.inference import Disambiguator
 from deixis.knowledge import describe as describing
@@ -191,7 +192,7 @@ def test_a_removed_entity_is_gone_from_table_and_names(model: ModelFolder) -> No
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16", "int8"])
-def test_a_folder_keeps_what_was_added(tmp_path: Path, precision: Precision) -> None:
+def test_a_folder_keeps_what_was_added(tmp_path: Path, precision: Literal["fp32", "fp16", "int8"]) -> None:
     model = make_model(tmp_path)
     told = {"linking": {"set": "aida-a"}, "trust": 0.7}
     model.save(tmp_path / "model", table=precision, encoder=precision, candidates=tmp_path / "store", parameters=told)

@@ -21,6 +21,8 @@ from deixis.inference import Disambiguator
 from deixis.knowledge.build import NamesBuilder
 from deixis.knowledge.names import Names
 from deixis.knowledge.vocabulary import Vocabulary
+from deixis.network.entity_table import CodedTable, EntityTable, MixedTable
+from deixis.network.product_codes import ProductCodes, Usage
 from tests.reference import Luke, confidence_order
 from tests.worlds import make_disambiguator, make_document, make_network, make_tokenizer, make_vocabulary
 
@@ -141,6 +143,26 @@ def test_the_card_is_no_part_of_the_digest(tmp_path: Path) -> None:
     (tmp_path / "model" / "README.md").write_text("# A model\n")
     Disambiguator.load(tmp_path / "model")
     assert Manifest.load(tmp_path / "model" / MANIFEST, "model").digest == before
+
+
+def test_a_mixed_table_is_kept_as_it_is_and_edited(tmp_path: Path) -> None:
+    whole = parts()
+    own, number = whole.network.entity_embeddings, len(whole.vocabulary)
+    rows, generator = own.entity_embeddings.whole().detach(), torch.Generator().manual_seed(0)
+    books = ProductCodes.fit(rows, 4, Usage.of(rows, rows), generator)
+    kinds = torch.arange(number) % 2
+    codes = CodedTable.encode(rows[kinds == 1], books)
+    own.entity_embeddings = MixedTable.join(kinds, [EntityTable(rows[kinds == 0]).quantised("int8"), codes])
+    expected = own.entity_embeddings.whole()
+    whole.save(tmp_path / "model", table="mixed")
+    loaded = ModelFolder.load(tmp_path / "model")
+    assert torch.equal(loaded.network.entity_embeddings.entity_embeddings.whole(), expected)
+    entity = loaded.vocabulary.entities[0]
+    fewer = loaded.among(Vocabulary.of([entity])).with_rows(["New"], rows[:1], torch.ones(1))
+    table = fewer.network.entity_embeddings.entity_embeddings
+    assert len(table) == 5 and torch.equal(table.whole()[:4], expected[:4])
+    fewer.save(tmp_path / "fewer", table="mixed")
+    assert ModelFolder.load(tmp_path / "fewer").vocabulary.entities == [entity, "New"]
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs Linux's list of mapped files")

@@ -13,8 +13,8 @@ from deixis.errors import ArtefactError
 from deixis.network.attention import Packed
 from deixis.network.batching import Batch, make_batch, pack
 from deixis.network.config import Config
-from deixis.network.embeddings import EntityTable
 from deixis.network.encoding import windows_of
+from deixis.network.entity_table import EntityTable
 from deixis.network.layers import Layer
 from deixis.network.special import MASK
 from tests.reference import Luke

@@ -16,8 +16,8 @@ from deixis.errors import ArtefactError, InputError
 from deixis.folder.model_folder import ModelFolder
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.batching import Batch, make_batch
-from deixis.network.embeddings import EntityTable
 from deixis.network.encoding import Window
+from deixis.network.entity_table import EntityTable
 from deixis.network.model import Network
 from deixis.network.special import MASK, PAD, UNK
 from deixis.training import Diverged, Recipe, TrainingData, evaluate, read_recipe, train

@@ -21,11 +21,13 @@ __all__ = ["wikipedia"]
 
 
 class _DumpsFirst(TyperGroup):
-    """A group whose command `build` is meant where no other is named."""
+    """A group with a command that is meant where none is named."""
+
+    default = "build"
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         if args and args[0] not in {*self.commands, *ctx.help_option_names}:
-            args = ["build", *args]
+            args = [self.default, *args]
         return super().parse_args(ctx, args)
 
 

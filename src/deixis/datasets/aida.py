@@ -1,7 +1,7 @@
 """AIDA-CoNLL: stand-off annotations over the CoNLL-2003 files, or the single file of both (protocol 5).
 
-A mention whose entity is `--NME--` is not in the knowledge base. A mention's `extra` has the page id of its gold in
-`page` and, from CoNLL's tags, its kind in `kind`; a document's the running number (1–1393) in `number`.
+A mention whose entity is `--NME--` is not in the knowledge base. The page id of a gold is kept in the mention's
+`extra["page"]`, the running number of a document (1–1393) in the document's `extra["number"]`; kinds are CoNLL's tags.
 """
 
 from __future__ import annotations
@@ -112,11 +112,8 @@ def _document(given: _Annotated, words: TokenDocument, path: Path, report: Repor
         golds.append((annotation.title, annotation.page))
         kinds.append(KINDS.get(words.rows[annotation.start][1][-1].partition("-")[2]))
     document = _build(given.id, given.number, words.tokens, spans, golds, report)
-    known = [
-        mention if kind is None else replace(mention, extra={**mention.extra, "kind": kind})
-        for mention, kind in zip(document.mentions, kinds, strict=True)
-    ]
-    return replace(document, mentions=tuple(known))
+    pairs = zip(document.mentions, kinds, strict=True)
+    return replace(document, mentions=tuple(replace(mention, kind=kind) for mention, kind in pairs))
 
 
 def _end(start: int, words: TokenDocument, starts: set[int]) -> int:

@@ -71,10 +71,8 @@ def _mention(start: int, end: int, label: dict[str, Any], titles: Mapping[str, s
         title = gold_title(label["name"] if QID.fullmatch(id_) else id_)
         if QID.fullmatch(id_):
             report.noted["the title of a Wikidata id is not known, its label stands for it"] += 1
-    extra: dict[str, Any] = {"kind": kind}
-    if label.get("optional") or kind in VALUES:
-        extra["optional"] = True
-    return Mention(start, end, title, extra=extra)
+    optional = label.get("optional") or kind in VALUES
+    return Mention(start, end, title, extra={"optional": True} if optional else {}, kind=kind)
 
 
 def linked_article(resolutions: Resolutions, place: int, wikidata: Mapping[str, str] = NO_IDS) -> dict[str, Any]:
@@ -110,7 +108,7 @@ def linked_article(resolutions: Resolutions, place: int, wikidata: Mapping[str, 
                 "parent": None,
                 "children": [],
                 "optional": mention.extra.get("optional", False),
-                "type": mention.extra.get("kind", "OTHER"),
+                "type": mention.kind or "OTHER",
             }
             for number, mention in enumerate(document.mentions)
             if mention.entity is not None

@@ -29,6 +29,17 @@ ITSRDF = "http://www.w3.org/2005/11/its/rdf#"
 NIF_PREFIXES = (
     f"@prefix nif: <{NIF}> .\n@prefix itsrdf: <{ITSRDF}> .\n@prefix xsd: <http://www.w3.org/2001/XMLSchema#> .\n"
 )
+NERD = "http://nerd.eurecom.fr/ontology#"  # the classes of names in NIF
+NERD_CLASSES = {
+    "person": "Person",
+    "organisation": "Organization",
+    "place": "Location",
+    "work": "Thing",
+    "product": "Product",
+    "event": "Event",
+    "group": "Thing",
+}
+
 TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 
 Node = dict[str, list[str]]  # predicate -> values
@@ -141,7 +152,7 @@ def to_turtle(resolutions: Resolutions, base: str, context: str | None = None, u
         f"  nif:isString {_literal(text)} .\n"
     )
     for resolution in resolutions:
-        if resolution.entity is None:
+        if resolution.entity is None and resolution.kind is None:
             continue
         start, end = places[resolution.start], places[resolution.end]
         yield (
@@ -149,10 +160,16 @@ def to_turtle(resolutions: Resolutions, base: str, context: str | None = None, u
             f"  nif:referenceContext {whole} ;\n"
             f'  nif:beginIndex "{start}"^^xsd:nonNegativeInteger ;\n'
             f'  nif:endIndex "{end}"^^xsd:nonNegativeInteger ;\n'
-            f"  nif:anchorOf {_literal(resolution.text)} ;\n"
-            f'  itsrdf:taConfidence "{resolution.probability:.6f}"^^xsd:double ;\n'
-            f"  itsrdf:taIdentRef {_references(resolution)} .\n"
+            f"  nif:anchorOf {_literal(resolution.text)}"
         )
+        if resolution.kind is not None:
+            yield f" ;\n  itsrdf:taClassRef <{NERD}{NERD_CLASSES.get(resolution.kind, 'Thing')}>"
+        if resolution.entity is not None:
+            yield (
+                f' ;\n  itsrdf:taConfidence "{resolution.probability:.6f}"^^xsd:double ;\n'
+                f"  itsrdf:taIdentRef {_references(resolution)}"
+            )
+        yield " .\n"
 
 
 def _references(resolution: Resolution) -> str:

@@ -19,7 +19,7 @@ from deixis.errors import InputError
 from deixis.evaluation.judging import NO_REDIRECTS
 from deixis.evaluation.texts import Score, judged_answers, link_texts
 from deixis.folder.model_folder import Linking
-from deixis.knowledge.detection import NameDetector
+from deixis.knowledge.detection import NameDetector, UnitedDetector
 from deixis.rendering import Table
 from deixis.settings import Settings
 
@@ -64,14 +64,15 @@ def calibrate(
     watch: Callable[[str, int, Iterator[Resolutions]], Iterable[Resolutions]] = lambda label, total, results: results,
 ) -> list[Point]:
     """Link the texts of a set with each detection threshold and prior, and count the answers at every threshold."""
-    if not isinstance(nlp.detector, NameDetector):
+    if not isinstance(nlp.detector, NameDetector | UnitedDetector):
         raise InputError(
             "this model has no names to find mentions by; give it some: deixis quantise --candidates NAMES"
         )
     golds = sum(mention.entity is not None for document in dataset.documents for mention in document.mentions)
     points = []
-    for least, prior in product(names or [nlp.detector.threshold], priors or [nlp.prior]):
-        finds = replace(nlp, detector=replace(nlp.detector, threshold=least))
+    detector = nlp.detector
+    for least, prior in product(names or [_names(detector).threshold], priors or [nlp.prior]):
+        finds = replace(nlp, detector=_at_least(detector, least))
         results = link_texts(finds, dataset, settings.changed(prior=prior))
         answered = list(watch(f"names {least:g}, prior {prior:g}", len(dataset.documents), results))
         judged = judged_answers(dataset, answered, redirects)
@@ -81,6 +82,15 @@ def calibrate(
             score = Score(golds, len(kept), sum(kept))
             points.append(Point(Linking(least, threshold, prior), dataset.name, found, score))
     return points
+
+
+def _names(detector: NameDetector | UnitedDetector) -> NameDetector:
+    return detector.names if isinstance(detector, UnitedDetector) else detector
+
+
+def _at_least(detector: NameDetector | UnitedDetector, threshold: float) -> NameDetector | UnitedDetector:
+    names = replace(_names(detector), threshold=threshold)
+    return replace(detector, names=names) if isinstance(detector, UnitedDetector) else names
 
 
 def choose(points: Sequence[Point], precision: float | None = None) -> Point:

@@ -242,8 +242,7 @@ def judged_answers(
 
 def _golds(document: Document, redirects: Mapping[str, str]) -> list[_Span]:
     return [
-        _Span(m.start, m.end, _led(m.entity, redirects), is_optional(m), str(m.extra.get("kind") or NO_KIND))
-        for m in document.mentions
+        _Span(m.start, m.end, _led(m.entity, redirects), is_optional(m), m.kind or NO_KIND) for m in document.mentions
     ]
 
 

@@ -13,7 +13,7 @@ import torch.nn.functional as F  # noqa: N812 - the field's own name for it
 
 from deixis.artefacts import MANIFEST, Manifest
 from deixis.errors import InputError
-from deixis.folder.model_folder import Linking, ModelFolder, Precision
+from deixis.folder.model_folder import Linking, ModelFolder
 from deixis.folder.sharpen import sharpen
 from deixis.knowledge.build import NamesBuilder
 from deixis.knowledge.describe import Describer, Progress
@@ -161,10 +161,10 @@ def save_edited(
 ) -> Manifest:
     """Write a model that was made from a folder, in that folder's precision; its manifest tells from what, and how."""
     made = Manifest.load(source / MANIFEST, "model")
-    precision: Mapping[str, Precision] = {name: made.parameters[name] for name in ("table", "encoder")}
     return model.save(
         target,
-        **precision,
+        table=made.parameters["table"],
+        encoder=made.parameters["encoder"],
         candidates=None if model.store is None else model.store.folder,
         parents={"model": made.digest, **parents},
         parameters={**{name: made.parameters[name] for name in KEPT if name in made.parameters}, **(parameters or {})},

@@ -2,13 +2,14 @@
 
 config.json            the shape of the network
 encoder.safetensors    every tensor but those of the next, in fp32, fp16, int12 or int8 (quantisation.py)
-entities.safetensors   the entity table (fp32, fp16, or int8 with a scale a row) and its biases
+entities.safetensors   the entity table (fp32, fp16, int8, or mixed: entity_table.py) and its biases
 vocabulary.jsonl       entities in the order of their rows
 tokenizer.json
 candidates/            the store, where the folder has one
 linking.json           how plain texts are linked, where it is not as by default
 descriptions.safetensors  the map from descriptions to rows, where one was fitted (describing.py)
 entities.jsonl         the entities that were added, as they were described (knowledge.py)
+detector.safetensors   the learned detector, where one was trained for this encoder
 README.md              the model card, where somebody wrote one
 manifest.json          digests of all but the card, parents
 """
@@ -19,7 +20,7 @@ import copy
 import json
 import shutil
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
@@ -34,8 +35,9 @@ from deixis.errors import ArtefactError, InputError
 from deixis.knowledge.describe import Describer
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.config import Config
-from deixis.network.embeddings import EntityTable
+from deixis.network.detector import DetectorHead
 from deixis.network.encoding import Tokenizer
+from deixis.network.entity_table import EntityTable, TablePrecision
 from deixis.network.model import Network
 from deixis.network.quantisation import dequantise, quantise
 from deixis.network.special import MASK, SPECIAL
@@ -52,20 +54,20 @@ __all__ = [
     "packaged_model",
     "quantise_folder",
     "relink",
+    "with_detector",
 ]
 
 _Module = TypeVar("_Module", bound=nn.Module)
 
-Precision = Literal["fp32", "fp16", "int8"]  # of the entity table
+Precision = TablePrecision  # "mixed": a table that is mixed already, as it is
 EncoderPrecision = Literal["fp32", "fp16", "int12", "int8"]
-PRECISIONS: dict[torch.dtype, Precision] = {torch.float32: "fp32", torch.float16: "fp16", torch.int8: "int8"}
 
 CONFIG, ENCODER, ENTITIES, VOCABULARY = "config.json", "encoder.safetensors", "entities.safetensors", "vocabulary.jsonl"
 CANDIDATES, LINKING, CARD = "candidates", "linking.json", "README.md"
 PACKAGED = Path(__file__).parents[1] / "models" / "default"  # the model that deixis comes with
+DETECTOR = "detector.safetensors"
 DESCRIBER, KNOWN = "descriptions.safetensors", "entities.jsonl"
-TABLE = "entity_embeddings.entity_embeddings.weight"
-SCALE = "entity_embeddings.entity_embeddings.scale"
+TABLE = "entity_embeddings.entity_embeddings."  # what the names of its tensors begin with
 BIAS = "entity_predictions.bias"
 
 
@@ -121,6 +123,7 @@ class ModelFolder:
     linking: Linking = field(default_factory=Linking)
     describer: Describer | None = None
     known: tuple[bytes, ...] = ()  # lines of JSON, one for each entity that was added
+    detector: DetectorHead | None = None
 
     def save(
         self,
@@ -137,8 +140,9 @@ class ModelFolder:
         `parents` and `parameters` tell the manifest what the model was made from, and how.
         """
         state = {name: tensor.detach().cpu().contiguous() for name, tensor in self.network.state_dict().items()}
-        entities = {BIAS: state.pop(BIAS), **_table_state(self.network.entity_embeddings.entity_embeddings, table)}
-        state = {name: tensor for name, tensor in state.items() if name not in (TABLE, SCALE)}
+        rows = self.network.entity_embeddings.entity_embeddings.quantised(table).state_dict()
+        entities = {BIAS: state.pop(BIAS), **{TABLE + name: x.cpu().contiguous() for name, x in rows.items()}}
+        state = {name: tensor for name, tensor in state.items() if not name.startswith(TABLE)}
         if encoder == "fp16":
             state = {name: tensor.half() for name, tensor in state.items()}
         elif encoder != "fp32":
@@ -151,6 +155,8 @@ class ModelFolder:
             self.tokenizer.save(aside)
             if self.linking != Linking():
                 (aside / LINKING).write_text(json.dumps(asdict(self.linking)) + "\n")
+            if self.detector is not None:
+                self.detector.save(aside / DETECTOR)
             if self.describer is not None:
                 self.describer.save(aside / DESCRIBER)
             if self.known:
@@ -171,49 +177,44 @@ class ModelFolder:
     def among(self, vocabulary: Vocabulary) -> ModelFolder:
         """Return the model with the entities of a smaller vocabulary only; its answers among them are the same."""
         rows = torch.tensor([*range(len(SPECIAL)), *map(self._row, vocabulary.entities)])
-        state = self.network.state_dict()
-        return self._with_rows(vocabulary, {name: state[name][rows] for name in (TABLE, SCALE, BIAS) if name in state})
+        table, bias = self._table
+        return self._with_table(vocabulary, table.select(rows), bias[rows])
 
     def with_rows(self, titles: Sequence[str], rows: Tensor, biases: Tensor) -> ModelFolder:
         """Return the model with more entities, their rows in the table's own precision."""
-        state, more = self.network.state_dict(), self._as_table(rows, biases)
         counts = [*self.vocabulary.counts, *([0] * len(titles))]
         vocabulary = Vocabulary([*self.vocabulary.titles, *titles], counts)
-        return self._with_rows(
-            vocabulary, {name: torch.cat([state[name], more[name].to(state[name].device)]) for name in more}
-        )
+        table, bias = self._table
+        return self._with_table(vocabulary, table.append(rows), torch.cat([bias, biases.to(bias.device)]))
 
     def with_changed(self, titles: Sequence[str], rows: Tensor, biases: Tensor) -> ModelFolder:
         """Return the model with other rows of some of its entities; those of the others stay to the bit."""
-        state, other = self.network.state_dict(), self._as_table(rows, biases)
-        device = state[BIAS].device
-        at = torch.tensor([self._row(title) for title in titles], dtype=torch.int64, device=device)
-        changed = {name: state[name].index_copy(0, at, other[name].to(device)) for name in other}
-        return self._with_rows(self.vocabulary, changed)
+        table, bias = self._table
+        at = torch.tensor([self._row(title) for title in titles], dtype=torch.int64, device=bias.device)
+        return self._with_table(
+            self.vocabulary, table.replace(at, rows), bias.index_copy(0, at, biases.to(bias.device))
+        )
 
-    def _as_table(self, rows: Tensor, biases: Tensor) -> dict[str, Tensor]:
-        """Return rows and biases as the tensors of the table, in its own precision."""
-        precision = PRECISIONS[self.network.entity_embeddings.entity_embeddings.weight.dtype]
-        return {BIAS: biases, **_table_state(EntityTable(rows), precision)}
+    @property
+    def _table(self) -> tuple[EntityTable, Tensor]:
+        return self.network.entity_embeddings.entity_embeddings, self.network.entity_predictions.bias.detach()
 
-    def _with_rows(self, vocabulary: Vocabulary, table: Mapping[str, Tensor]) -> ModelFolder:
-        """Return the model with other rows of B; all other weights are shared."""
+    def _with_table(self, vocabulary: Vocabulary, table: EntityTable, bias: Tensor) -> ModelFolder:
+        """Return the model with another table of entities; all other weights are shared."""
         network = _shallow(self.network)
         network.config = replace(network.config, entities=len(vocabulary))
         network.entity_embeddings = _shallow(network.entity_embeddings)
-        network.entity_embeddings.entity_embeddings = EntityTable(table[TABLE], table.get(SCALE))
+        network.entity_embeddings.entity_embeddings = table
         network.entity_predictions = _shallow(network.entity_predictions)
-        network.entity_predictions.bias = nn.Parameter(table[BIAS])
+        network.entity_predictions.bias = nn.Parameter(bias)
         return replace(self, network=network.eval(), vocabulary=vocabulary)
 
     def with_table(self, vocabulary: Vocabulary, table: EntityTable, biases: Tensor) -> ModelFolder:
         """Return the model with the entities of a vocabulary and their rows in int8, in place of its own."""
-        special, rows = self.network.state_dict(), range(len(SPECIAL))
-        assert table.scale is not None
-        more = {TABLE: table.weight, SCALE: table.scale, BIAS: biases}
-        return self._with_rows(
-            vocabulary, {name: torch.cat([special[name][: len(rows)].cpu(), more[name]]) for name in more}
-        )
+        own, bias = self._table
+        special, more = own.quantised("int8").select(torch.arange(len(SPECIAL))).state_dict(), table.state_dict()
+        joined = EntityTable.of({name: torch.cat([special[name].cpu(), more[name]]) for name in more})
+        return self._with_table(vocabulary, joined, torch.cat([bias[: len(SPECIAL)].cpu(), biases]))
 
     def _row(self, title: str) -> int:
         row = self.vocabulary.row(title)
@@ -234,12 +235,14 @@ class ModelFolder:
         entities = _tensors(folder / ENTITIES)
         with torch.device("meta"):  # nothing is allocated that is not on disk
             network = Network(config)
-        network.entity_embeddings.entity_embeddings = EntityTable(entities[TABLE], entities.get(SCALE))
+        rows = {name.removeprefix(TABLE): x for name, x in entities.items() if name.startswith(TABLE)}
+        network.entity_embeddings.entity_embeddings = EntityTable.of(rows)
         _fill(network, dequantise(_tensors(folder / ENCODER)) | entities, folder)
         store, linking = _store(folder / CANDIDATES), _linking(folder / LINKING)
         describer = Describer.load(folder / DESCRIBER) if (folder / DESCRIBER).exists() else None
         known = tuple((folder / KNOWN).read_bytes().splitlines()) if (folder / KNOWN).exists() else ()
-        return cls(network, Tokenizer.load(folder), vocabulary, store, linking, describer, known)
+        detector = DetectorHead.load(folder / DETECTOR) if (folder / DETECTOR).exists() else None
+        return cls(network, Tokenizer.load(folder), vocabulary, store, linking, describer, known, detector)
 
 
 def quantise_folder(
@@ -288,18 +291,32 @@ def quantise_folder(
 
 def relink(source: Path, target: Path, linking: Linking, chosen: Mapping[str, Any]) -> Manifest:
     """Copy a model folder, to link plain texts otherwise; `chosen` tells the manifest on what that was decided."""
+
+    def write(aside: Path) -> None:
+        (aside / LINKING).write_text(json.dumps(asdict(linking)) + "\n")
+
+    return _copy(source, target, {LINKING: write}, {"linking": dict(chosen)})
+
+
+def with_detector(source: Path, target: Path, detector: DetectorHead, trained: Mapping[str, Any]) -> Manifest:
+    """Copy a model folder, with another detector; `trained` tells the manifest how that was made."""
+    return _copy(source, target, {DETECTOR: lambda aside: detector.save(aside / DETECTOR)}, {"detector": dict(trained)})
+
+
+def _copy(
+    source: Path, target: Path, changed: Mapping[str, Callable[[Path], None]], told: Mapping[str, Any]
+) -> Manifest:
+    """Copy a model folder; `changed` writes some files anew."""
     manifest = Manifest.load(source / MANIFEST, "model")
     manifest.verify(source)
     with folder_aside(target) as aside:
         for name in manifest.files:
             (aside / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source / name, aside / name)
-        (aside / LINKING).write_text(json.dumps(asdict(linking)) + "\n")
-        manifest = replace(
-            manifest,
-            parameters={**manifest.parameters, "linking": dict(chosen)},
-            files={**manifest.files, LINKING: digest_file(aside / LINKING)},
-        )
+        for write in changed.values():
+            write(aside)
+        digests = {name: digest_file(aside / name) for name in changed}
+        manifest = replace(manifest, parameters={**manifest.parameters, **told}, files={**manifest.files, **digests})
         manifest.save(aside / MANIFEST)
     return manifest
 
@@ -320,14 +337,6 @@ def _store(folder: Path) -> Names | None:
     from deixis.knowledge.names import Names
 
     return Names.open(folder)
-
-
-def _table_state(table: EntityTable, precision: Precision) -> dict[str, Tensor]:
-    table = table.quantised(precision)
-    state = {TABLE: table.weight.detach().cpu()}
-    if table.scale is not None:
-        state[SCALE] = table.scale.detach().cpu()
-    return state
 
 
 def network_from_bert(folder: Path, entities: int, generator: torch.Generator, **settings: Any) -> Network:
@@ -373,8 +382,8 @@ def _luke_state(source: Path, network: Network) -> dict[str, Tensor]:
         raise ArtefactError(f"{source} has neither model.safetensors nor pytorch_model.bin")
     state = {name.removeprefix("luke."): tensor.float() for name, tensor in given.items()}
     mask = "entity_embeddings.mask_embedding"
-    if TABLE in state:  # an ordinary LUKE keeps [MASK] in its row
-        state[mask] = state.get(mask, state[TABLE][MASK]).reshape(-1)
+    if (table := TABLE + "weight") in state:  # an ordinary LUKE keeps [MASK] in its row
+        state[mask] = state.get(mask, state[table][MASK]).reshape(-1)
     types = "entity_embeddings.token_type_embeddings.weight"
     if types in state:
         state[types] = state[types][:1]

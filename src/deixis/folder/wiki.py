@@ -15,8 +15,9 @@ from __future__ import annotations
 import logging
 import shutil
 import zlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,7 +32,7 @@ from deixis.errors import InputError
 from deixis.folder.model_folder import ModelFolder, packaged_model
 from deixis.knowledge.names import Names
 from deixis.knowledge.vocabulary import Vocabulary
-from deixis.network.embeddings import EntityTable
+from deixis.network.entity_table import EntityTable
 from deixis.network.special import SPECIAL
 from deixis.wikipedia.extraction import Progress, build_articles
 from deixis.wikipedia.page_props import read_page_props
@@ -83,17 +84,26 @@ def build_wiki(
     if (output / MANIFEST).exists() and (found := Manifest.load(output / MANIFEST, "model")).parents == parents:
         found.verify(output)
         return found
-    disambiguation = frozenset[int]() if props is None else props.disambiguation
-    entities = [
-        page for page in read_summary(articles).pages if page.meanings is None and page.id not in disambiguation
-    ]
-    if not entities:
+    entities = _Entities(read_summary(articles).pages, frozenset() if props is None else props.disambiguation)
+    titles = [page.title for page in entities]
+    if not titles:
         raise InputError(f"{wiki.dumps[0]} has no article; expected a dump of pages with their texts")
-    store = _name_pages(articles, {page.title for page in entities}, work / "store", workers or cores(), track)
-    shards = _make_rows(entities, base, work / "rows" / told.digest[:16], track)
-    manifest = _write_folder(entities, shards, base, store, told, output)
+    store = _name_pages(articles, set(titles), work / "store", workers or cores(), track)
+    shards = _make_rows(entities, len(titles), base, work / "rows" / told.digest[:16], track)
+    manifest = _write_folder(titles, shards, base, store, told, output)
     shutil.rmtree(work)
     return manifest
+
+
+@dataclass(frozen=True, slots=True)
+class _Entities:
+    """The pages that are entities, read from the disk each time they are gone through."""
+
+    pages: Iterable[PageSummary]
+    disambiguation: Collection[int]  # pages that only list meanings, as page_props has them
+
+    def __iter__(self) -> Iterator[PageSummary]:
+        return (page for page in self.pages if page.meanings is None and page.id not in self.disambiguation)
 
 
 def _read_dumps(
@@ -189,13 +199,14 @@ def checksum(lead: str) -> int:
     return zlib.crc32(lead.encode()) or 1
 
 
-def _make_rows(pages: Sequence[PageSummary], base: _Base, folder: Path, track: Track[Any]) -> list[Path]:
+def _make_rows(entities: Iterable[PageSummary], size: int, base: _Base, folder: Path, track: Track[Any]) -> list[Path]:
     """Make the rows of all pages, shard by shard; those that are there are not made again."""
     paths: list[Path] = []
-    for start in track(range(0, len(pages), SHARD), f"rows, {SHARD:,} each", -(-len(pages) // SHARD)):
-        path = folder / f"{len(paths):06}.npz"
+    pages = iter(entities)
+    for _ in track(range(0, size, SHARD), f"rows, {SHARD:,} each", -(-size // SHARD)):
+        path, shard = folder / f"{len(paths):06}.npz", list(islice(pages, SHARD))
         if not path.exists():
-            arrays = base.shard(pages[start : start + SHARD])
+            arrays = base.shard(shard)
             with write_aside(path) as file:
                 np.savez(file, **arrays)  # type: ignore[arg-type]
         paths.append(path)
@@ -203,14 +214,11 @@ def _make_rows(pages: Sequence[PageSummary], base: _Base, folder: Path, track: T
 
 
 def _write_folder(
-    pages: Sequence[PageSummary], shards: Sequence[Path], base: _Base, store: Path, told: Manifest, output: Path
+    titles: Sequence[str], shards: Sequence[Path], base: _Base, store: Path, told: Manifest, output: Path
 ) -> Manifest:
     """Put rows and names together."""
     counts = dict(Names.open(store).titles())
-    vocabulary = Vocabulary(
-        [*SPECIAL, *(page.title for page in pages)],
-        [0] * len(SPECIAL) + [counts.get(page.title, 0) for page in pages],
-    )
+    vocabulary = Vocabulary([*SPECIAL, *titles], [0] * len(SPECIAL) + [counts.get(title, 0) for title in titles])
     alone = base.model.among(Vocabulary(SPECIAL))
     columns: dict[str, list[NDArray[Any]]] = {"rows": [], "scales": [], "biases": [], "leads": []}
     for path in shards:
@@ -221,7 +229,7 @@ def _write_folder(
     model = alone.with_table(
         vocabulary, EntityTable(torch.from_numpy(rows), torch.from_numpy(scales)), torch.from_numpy(biases)
     )
-    made = {"kept from the base": int((leads == TRAINED).sum()), "leads": sum(bool(page.lead) for page in pages)}
+    made = {"kept from the base": int((leads == TRAINED).sum()), "titles alone": int((leads == checksum("")).sum())}
     parameters = {
         **told.parameters,
         "licence": licence(told.parameters["domain"], told.parameters["date"]),

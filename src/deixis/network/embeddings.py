@@ -1,21 +1,17 @@
-"""Embeddings of words and entities, and the entity table B."""
+"""Embeddings of words and entities."""
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
-import torch.nn.functional as F  # noqa: N812 - the field's own name for it
 from torch import Tensor, nn
 
-from deixis.errors import ArtefactError
 from deixis.network.batching import Batch
 from deixis.network.config import Config
+from deixis.network.entity_table import EntityTable
 from deixis.network.layers import Embedding, LayerNorm, Linear
-from deixis.network.quantisation import quantise_rows, round_rows
 from deixis.network.special import MASK
 
-__all__ = ["EntityEmbeddings", "EntityTable", "WordEmbeddings"]
+__all__ = ["EntityEmbeddings", "WordEmbeddings"]
 
 
 class WordEmbeddings(nn.Module):
@@ -34,43 +30,6 @@ class WordEmbeddings(nn.Module):
         x = self.word_embeddings(pieces) + self.token_type_embeddings.weight[0] + self.position_embeddings(places)
         out: Tensor = self.dropout(self.LayerNorm(x))
         return out
-
-
-class EntityTable(nn.Module):
-    """B: one row an entity, in fp32, fp16, or int8 with a scale a row; rows come out in the scale's precision."""
-
-    def __init__(self, weight: Tensor, scale: Tensor | None = None) -> None:
-        super().__init__()
-        if weight.dtype == torch.int8 and scale is None:
-            raise ArtefactError("an int8 entity table needs one scale a row")
-        # Only a table in full precision is trained; the others are read as they lie on disk.
-        self.weight = nn.Parameter(weight, requires_grad=weight.dtype == torch.float32)
-        self.scale = None if scale is None else nn.Parameter(scale, requires_grad=False)
-
-    def forward(self, rows: Tensor) -> Tensor:
-        """Return rows (…) of B as (…, entity_size)."""
-        if self.weight.dtype == torch.float32:
-            return F.embedding(rows, self.weight)
-        x = self.weight[rows].float()
-        return x if self.scale is None else x * self.scale[rows].unsqueeze(-1)
-
-    def whole(self) -> Tensor:
-        """Return all of B, (entities, entity_size)."""
-        if self.weight.dtype == torch.float32:
-            return self.weight
-        rows: Tensor = self(torch.arange(len(self.weight), device=self.weight.device))
-        return rows
-
-    def quantised(self, precision: Literal["fp32", "fp16", "int8"], seen: Tensor | None = None) -> EntityTable:
-        """Return the table in another precision; int8 is rounded for vectors m_e (seen, entity_size), if given."""
-        if precision == "int8" and self.weight.dtype == torch.int8:
-            return self  # as it was rounded
-        x = self.whole().detach()
-        if precision == "fp32":
-            return EntityTable(x)
-        if precision == "fp16":
-            return EntityTable(x.half())
-        return EntityTable(*(quantise_rows(x) if seen is None else round_rows(x, seen)))
 
 
 class EntityEmbeddings(nn.Module):

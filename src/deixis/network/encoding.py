@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,9 @@ from tokenizers import Tokenizer as _Tokenizer
 from tokenizers import models, normalizers, pre_tokenizers
 
 from deixis.errors import ArtefactError
-from deixis.settings import Splitting
+
+if TYPE_CHECKING:  # machines that only read need not have what settings are checked with
+    from deixis.settings import Splitting
 
 __all__ = ["MAX_MENTIONS", "MAX_PIECES", "Encoding", "Tokenizer", "Window", "windows_of"]
 
@@ -113,6 +116,11 @@ class Tokenizer:
             ranges = [(min(at[start], max(at[end] - 1, 0)), at[end]) for start, end in spans]
             results.append(Encoding(np.array(ids, np.int32), np.array(ranges, np.int64).reshape(-1, 2)))
         return results
+
+    def split_many(self, texts: Sequence[str]) -> Iterator[tuple[list[int], list[int | None], list[tuple[int, int]]]]:
+        """Yield of each text its pieces, and the word and the `[start, end)` in characters of each."""
+        for encoded in self._tokenizer.encode_batch(list(texts), add_special_tokens=False):
+            yield encoded.ids, encoded.word_ids, encoded.offsets
 
     def window(
         self,

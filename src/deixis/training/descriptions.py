@@ -22,8 +22,8 @@ from deixis.errors import ArtefactError, InputError
 from deixis.folder.model_folder import network_from_bert
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.batching import pack
-from deixis.network.embeddings import EntityTable
 from deixis.network.encoding import Tokenizer
+from deixis.network.entity_table import EntityTable
 from deixis.network.model import Network
 from deixis.network.special import SPECIAL
 
