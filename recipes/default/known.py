@@ -302,11 +302,9 @@ class Known:
             builder.add_alias(alias, title)
         parents = {name: digest_file(self.out / name) for name in self.steps() if name != path.name}
 
-        def count(trie: Path) -> Occurrences:
-            total = Occurrences(Counter(), Counter(), Counter())
+        def count(trie: Path) -> Iterator[Occurrences]:
             for file in (*self.articles, *self.annotated):
-                count_names(total, file, trie)
-            return total
+                yield from count_names(file, trie)
 
         made = builder.save(path, {"occurrences": True, "smoothing": SMOOTHING}, parents, count, SMOOTHING)
         print(made.counts, file=sys.stderr)
