@@ -228,9 +228,12 @@ class _Table:
     """Rows of (key, entity, count, kind), one column each; keys lie in a file, as a dictionary of millions is large."""
 
     def __init__(self) -> None:
-        self._keys = tempfile.SpooledTemporaryFile(SPOOLED)  # noqa: SIM115 - closed with the table
+        self._keys = tempfile.SpooledTemporaryFile(SPOOLED)  # noqa: SIM115 - closed in __del__
         self._entities, self._counts, self._kinds = array("I"), array("f"), array("B")
         self.size = 0  # keys, once they are grouped
+
+    def __del__(self) -> None:
+        self._keys.close()
 
     def add(self, name: str, entity: int, kind: int = 0, count: float = 0) -> None:
         if name:
