@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from functools import cached_property, lru_cache
 from itertools import groupby
@@ -159,6 +160,10 @@ class Knowledge:
     def redirects(self) -> Redirects:
         """Titles that lead to entities, as a table for reading data with."""
         return Redirects(self)
+
+    def lead(self, table: Mapping[str, str]) -> Mapping[str, str]:
+        """Return a redirect table with its ends in titles that are known here, before the known redirects."""
+        return ChainMap(self.vocabulary.lead(table), cast(dict[str, str], self.redirects)) if table else self.redirects
 
     def other_titles(self) -> Iterator[tuple[str, int]]:
         """Yield other titles, each with the number of its entity."""

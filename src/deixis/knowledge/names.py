@@ -139,7 +139,7 @@ class Names:
         if self._occurrences is None:
             return links, single, None
         table = np.zeros((len(self), 3), np.uint16)
-        present = np.unpackbits(np.asarray(self._occurrences[1]).view(np.uint8), bitorder="little")[: len(self)]
+        present = np.unpackbits(np.asarray(self._occurrences[1], "<u8").view(np.uint8), bitorder="little")[: len(self)]
         table[present.astype(bool)] = np.asarray(self._occurrences[0])
         return links, single, table
 
