@@ -8,17 +8,19 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from deixis.datasets import open_dataset, read_redirects
 from deixis.datasets.dataset import Dataset
 from deixis.documents import Document, Resolutions
 from deixis.evaluation import most_frequent
-from deixis.evaluation.end_to_end import link_set, linking_table
+from deixis.evaluation.texts import link_texts, score_texts, text_table
 from deixis.knowledge.detection import THRESHOLD, Detector, NameDetector
 from deixis.knowledge.names import Names
+from deixis.knowledge.words import read_words
 from deixis.rendering import Table
+from deixis.settings import Settings
 
 THRESHOLDS = (0.05, 0.08, THRESHOLD, 0.15, 0.2, 0.3)
 
@@ -29,10 +31,21 @@ class Priors:
     answer_threshold = 0.0
 
     def __init__(self, store: Names) -> None:
-        self._store = store
+        self._store, self._detector = store, NameDetector(store)
 
-    def disambiguate_many(self, documents: Iterable[Document], **_: Any) -> Iterator[Resolutions]:
-        """Yield the answers."""
+    def for_texts(self, settings: Settings) -> Settings:
+        """Return the settings as they are."""
+        return settings
+
+    def link_many(self, texts: Iterable[str | Document], settings: Settings) -> Iterator[Resolutions]:
+        """Yield the answers to the mentions that are found."""
+        for text in texts:
+            document = Document(text) if isinstance(text, str) else text
+            found = tuple(self._detector.mentions(read_words(document.text)))
+            yield from self.disambiguate_many([replace(document, mentions=found)], settings)
+
+    def disambiguate_many(self, documents: Iterable[Document], settings: Settings) -> Iterator[Resolutions]:
+        """Yield the answers to the mentions that are given."""
         for document in documents:
             yield most_frequent(document.with_candidates(self._store.candidates(document)))
 
@@ -73,9 +86,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         rows = tuple(measure(detector, dataset, label) for label, detector in detectors)
         columns = ("threshold", "precision", "recall", "F1", "spans", "words/s")
         print(Table(f"{name}, {dataset.mentions:,} mentions", columns, rows).to_markdown())
-        linked.append(link_set(Priors(store), dataset, NameDetector(store), "deixis", redirects=redirects))
-        linked.append(link_set(Priors(store), dataset, "gold", "gold", redirects=redirects))
-    print(linking_table(linked).to_markdown())
+        for label in ("found", "gold"):
+            answered = link_texts(Priors(store), dataset, Settings(), gold=label == "gold")
+            linked.append(score_texts(dataset, answered, label, redirects=redirects))
+    print(text_table(linked).to_markdown())
 
 
 if __name__ == "__main__":

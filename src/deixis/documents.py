@@ -107,6 +107,7 @@ class Mention:
     entity: str | None = None  # the gold, where known
     candidates: tuple[Candidate, ...] | None = None  # None: ask the store; (): there are none
     extra: Mapping[str, Any] = field(default_factory=dict)  # unknown keys of the JSON, passed through
+    kind: str | None = None  # what it names, as "person" or "place", where the detector or the reader says so
     name: NameMatch | None = field(default=None, repr=False, compare=False)  # not part of the JSON
 
 
@@ -242,6 +243,7 @@ class Resolution:
     alternatives: tuple[tuple[str, float], ...] = ()  # every candidate scored, most probable first
     reason: str | None = None
     identity: Identity | None = None  # None: a page of the English Wikipedia and nothing else
+    kind: str | None = None  # what it names, as "person" or "place", where that is known
 
     @property
     def url(self) -> str | None:
@@ -369,7 +371,8 @@ def _mention(value: Any, where: str) -> Mention:
     if given is not None:
         listed = _typed(given, list, f"{where}.candidates", "a list of titles or of [title, prior]")
         candidates = tuple(_candidate(item, f"{where}.candidates[{i}]") for i, item in enumerate(listed))
-    return Mention(start, end, entity, candidates, record)
+    kind = record.pop("kind") if isinstance(record.get("kind"), str) else None
+    return Mention(start, end, entity, candidates, record, kind)
 
 
 def _candidate(value: Any, where: str) -> Candidate:
@@ -387,6 +390,8 @@ def _mention_record(mention: Mention) -> dict[str, Any]:
     record: dict[str, Any] = {"start": mention.start, "end": mention.end}
     if mention.entity is not None:
         record["entity"] = mention.entity
+    if mention.kind is not None:
+        record["kind"] = mention.kind
     if mention.candidates is not None:
         record["candidates"] = [list(candidate) for candidate in mention.candidates]
     return record | dict(mention.extra)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +18,20 @@ from deixis.documents import DOMAIN, Document, Identity, Mention, Resolutions, w
 from deixis.errors import InputError
 from deixis.folder.model_folder import ModelFolder, packaged_model
 from deixis.knowledge.describe import Describer
-from deixis.knowledge.detection import THRESHOLD, Detector, NameDetector
+from deixis.knowledge.detection import THRESHOLD, Detector, NameDetector, UnitedDetector
 from deixis.knowledge.entities import Entity, identities
 from deixis.knowledge.names import Names
 from deixis.knowledge.source import CandidateSource
 from deixis.knowledge.vocabulary import Vocabulary
-from deixis.knowledge.words import read_words
+from deixis.network.detector import LearnedDetector
 from deixis.network.encoding import Tokenizer
 from deixis.network.model import Network
 from deixis.network.precision import calibration_batch, check_precision, compute_in
-from deixis.settings import Precision, Settings
+from deixis.settings import Find, Precision, Settings
 
 __all__ = ["Disambiguator"]
+
+FOUND_TOGETHER = 64  # texts whose mentions are found in one go
 
 
 @dataclass
@@ -95,7 +98,7 @@ class Disambiguator:
             parts.tokenizer,
             parts.vocabulary,
             parts.store,
-            None if parts.store is None else NameDetector(parts.store, least),
+            _detector(parts, least),
             parts.linking.answers,
             parts.linking.prior,
             parts.describer,
@@ -130,6 +133,8 @@ class Disambiguator:
         detector = self.detector
         if isinstance(detector, NameDetector) and more.store is not None:
             detector = replace(detector, names=more.store)
+        elif isinstance(detector, UnitedDetector) and more.store is not None:
+            detector = replace(detector, names=replace(detector.names, names=more.store))
         return replace(
             self,
             network=more.network,
@@ -171,7 +176,7 @@ class Disambiguator:
             ['Ada Marlow (rower)', 'Ada Marlow (chess player)']
         """
         settings = self.for_texts((settings or Settings()).changed(**changes))
-        return self.disambiguate_many(map(self.find, texts), settings)
+        return self.disambiguate_many(self.find_many(texts, settings.find), settings)
 
     def for_texts(self, settings: Settings) -> Settings:
         """Return settings for plain texts: the model's own threshold and prior, and overlapping windows, unless given.
@@ -198,16 +203,26 @@ class Disambiguator:
             >>> [document.surface(mention) for mention in document.mentions]
             ['Silver Oar', 'Marlow']
         """
-        document = Document(text) if isinstance(text, str) else text
-        if document.mentions:
-            return document
-        if self.detector is None:
-            raise InputError(
-                "this model has no candidate store to find mentions by; give it a detector, or give mentions"
-            )
-        if isinstance(self.detector, NameDetector):
-            return replace(document, mentions=tuple(self.detector.mentions(read_words(document.text))))
-        return replace(document, mentions=tuple(Mention(*span) for span in self.detector.detect(document.text)))
+        return next(self.find_many([text]))
+
+    def find_many(self, texts: Iterable[str | Document], find: Find = "names") -> Iterator[Document]:
+        """Yield many texts with the mentions that the detector finds, in their order; see `find`.
+
+        Examples:
+            >>> documents = Disambiguator.load("velm/model").find_many(["After the Silver Oar.", "Marlow won."])
+            >>> [len(document.mentions) for document in documents]
+            [1, 1]
+        """
+        stream = (Document(text) if isinstance(text, str) else text for text in texts)
+        while documents := list(islice(stream, FOUND_TOGETHER)):
+            unread = [document.text for document in documents if not document.mentions]
+            if unread and self.detector is None:
+                raise InputError(
+                    "this model has no candidate store to find mentions by; give it a detector, or give mentions"
+                )
+            found = iter(_find(self.detector, unread, find))
+            for document in documents:
+                yield document if document.mentions else replace(document, mentions=tuple(next(found)))
 
     def disambiguate(self, document: Document, settings: Settings | None = None, **changes: Any) -> Resolutions:
         """Resolve the mentions of one document; `changes` are fields of the settings, e.g. `order="local"`.
@@ -257,3 +272,19 @@ class Disambiguator:
             return None
         own = Identity(wikipedia_url(title, self.domain)) if own is None else own
         return own._replace(wikidata=own.wikidata or wikidata)
+
+
+def _detector(parts: ModelFolder, least: float) -> NameDetector | UnitedDetector | None:
+    """Return what finds the mentions of plain texts: the names of a model, with its learned detector if it has one."""
+    if parts.store is None:
+        return None
+    names = NameDetector(parts.store, least)
+    if parts.detector is None:
+        return names
+    return UnitedDetector(LearnedDetector(parts.network, parts.tokenizer, parts.detector), names)
+
+
+def _find(detector: Detector | None, texts: list[str], find: Find) -> Iterable[Iterable[Mention]]:
+    if isinstance(detector, NameDetector | UnitedDetector):
+        return detector.find(texts, find)
+    return ([Mention(*span) for span in detector.detect(text)] for text in texts if detector is not None)

@@ -130,7 +130,7 @@ def linked_text(resolutions: Resolutions) -> Group:
             shown.append(resolution.text, style=f"underline {style}")
             shown.append(f"[{numbers[mention.start, mention.end]}]", style=f"bold {style}")
     for mention, resolution in _in_step_order(resolutions):
-        entity = Text(resolution.entity or resolution.reason or "", style="dim" if resolution.entity is None else "")
+        entity = Text(resolution.entity or _open(resolution), style="dim" if resolution.entity is None else "")
         # Folded where the terminal is narrow: a link that is cut is none.
         link = Text(resolution.url or "", f"link {resolution.url}" if resolution.url else "", overflow="fold")
         chance = f"{resolution.probability:.2f}" if resolution.entity is not None else ""
@@ -162,8 +162,14 @@ def _link(resolution: Resolution, shown: str, numbers: Mapping[tuple[int, int], 
     return f'<a href="{html.escape(resolution.url or "")}" title="{tip}">{html.escape(shown)}</a>{number}'
 
 
+def _open(resolution: Resolution) -> str:
+    """Say why a mention has no entity, and what it names where that is known."""
+    reason = resolution.reason or "no candidates"
+    return reason if resolution.kind is None else f"{resolution.kind}: {reason}"
+
+
 def _reason(resolution: Resolution) -> str:
-    return html.escape(resolution.reason or "no candidates")
+    return html.escape(_open(resolution))
 
 
 def sequence_text(resolutions: Resolutions) -> Text:
@@ -185,7 +191,7 @@ def sequence_text(resolutions: Resolutions) -> Text:
 
 def _answer(resolution: Resolution) -> str:
     if resolution.entity is None:
-        return f"no answer ({resolution.reason or 'no candidates'})"
+        return f"no answer ({_open(resolution)})"
     return f"{resolution.entity}  {resolution.probability:.3f}"
 
 

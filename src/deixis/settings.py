@@ -12,12 +12,13 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from deixis.errors import InputError
 
-__all__ = ["Order", "Precision", "Released", "Settings", "SettingsModel", "Splitting"]
+__all__ = ["Find", "Order", "Precision", "Released", "Settings", "SettingsModel", "Splitting"]
 
 Order = Literal["local", "natural", "confidence"]
 Splitting = Literal["simple", "overlapping", "per_mention"]
 Precision = Literal["fp32", "bf16", "int8"]
 Released = Literal["2021", "2022"]
+Find = Literal["names", "all"]
 
 
 class SettingsModel(BaseModel):
@@ -106,6 +107,10 @@ class Settings(SettingsModel):
             "else never. Later steps still see the rejected answer."
         ),
     ] = None
+    find: Annotated[
+        Find,
+        Field(description="Which mentions are found in plain texts: 'names', or 'all' that Wikipedia would link."),
+    ] = "names"
     released: Annotated[
         Released | None,
         Field(description="Do as the authors' released code of this year does where it differs from the paper's text."),
@@ -142,6 +147,8 @@ _KINDS = {"integer": "a whole number", "number": "a number", "boolean": "true or
 def _alternative(schema: dict[str, Any]) -> str:
     if "enum" in schema:
         return "one of " + ", ".join(map(str, schema["enum"]))
+    if schema.get("type") == "array":
+        return _alternative(schema["items"])
     if "const" in schema:
         return repr(schema["const"])
     if schema.get("type") == "null":

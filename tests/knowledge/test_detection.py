@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,10 +17,13 @@ from deixis import Document, Mention
 from deixis.corpus.names import NameSources, build_store
 from deixis.folder.model_folder import Linking, ModelFolder
 from deixis.knowledge.build import NamesBuilder
-from deixis.knowledge.detection import NameDetector
+from deixis.knowledge.detection import NameDetector, UnitedDetector
 from deixis.knowledge.names import Names
 from deixis.knowledge.surfaces import key
 from deixis.knowledge.words import read_words
+from deixis.network.detector import TAGS, TaggedWords
+from deixis.network.word_features import split_words
+from deixis.settings import Find
 from deixis.wikipedia.articles import Article, Link
 from tests.worlds import make_network, make_tokenizer, make_vocabulary
 
@@ -223,3 +228,52 @@ def test_processes_count_the_same(sources: NameSources, store: Names, tmp_path: 
     build_store(sources, tmp_path / "store", workers=2)
     there = tmp_path / "store" / "occurrences.npy"
     assert there.read_bytes() == (store.folder / "occurrences.npy").read_bytes()
+
+
+class Tagger:
+    """A learned detector that is sure of some words; each name is a person."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    def tags_of(self, texts: Iterable[str]) -> Iterator[list[TaggedWords]]:
+        for text in texts:
+            words = split_words(make_tokenizer(), [text])[0]
+            tags = np.zeros((len(words), TAGS), np.float32)
+            tags[:, 0] = 1.0
+            for name in self.names:
+                start = text.find(name)
+                inside = [at for at, (first, _) in enumerate(words.spans) if start <= first < start + len(name)]
+                tags[inside] = 0
+                tags[inside[:1], 1] = tags[inside[1:], 2] = 1.0
+            yield [TaggedWords(0, text, words.spans, tags)]
+
+
+def united(store: Names, text: str, *names: str, find: Find = "names") -> list[Mention]:
+    detector = UnitedDetector(Tagger(*names), NameDetector(store))  # type: ignore[arg-type]  # as a LearnedDetector
+    return next(detector.find([text], find))
+
+
+def test_a_name_that_nobody_knows_is_found_with_its_kind(store: Names) -> None:
+    (mention,) = united(store, "Yesterday came Bukayo Saka.", "Bukayo Saka")
+    assert (mention.start, mention.end, mention.kind, mention.name) == (15, 26, "person", None)
+
+
+def test_a_known_name_keeps_its_number(store: Names) -> None:
+    text = "He met Ada Marlow in Spain."
+    marlow, spain = united(store, text, "Ada Marlow", "Spain")
+    assert marlow.name is not None and marlow.name.number == store.number("ada marlow")
+    assert marlow.kind == "person" and text[spain.start : spain.end] == "Spain"
+
+
+def test_a_score_is_no_part_of_a_name_that_both_find(store: Names) -> None:
+    text = "Reading beat Spain 3-1."
+    assert [text[m.start : m.end] for m in united(store, text, "Reading", "Spain")] == ["Reading", "Spain"]
+
+
+def test_all_adds_terms_in_lower_case(store: Names) -> None:
+    text = "He met Ada Marlow in rain."
+    detector = NameDetector(store, 0.0)
+    names, more = next(detector.find([text])), next(detector.find([text], "all"))
+    assert [text[m.start : m.end] for m in names] == ["Ada Marlow"]
+    assert [text[m.start : m.end] for m in more] == ["Ada Marlow", "rain"]

@@ -20,6 +20,7 @@ from deixis.cli.pretrain import pretrain
 from deixis.cli.quantise import quantise
 from deixis.cli.redirects import redirects
 from deixis.cli.serve import serve
+from deixis.cli.train_detector import detector
 from deixis.cli.vocabulary import vocabulary
 from deixis.cli.wikipedia import wikipedia
 from deixis.cli.windows import windows
@@ -46,18 +47,20 @@ app.command()(link)
 app.command()(disambiguate)
 app.command()(serve)
 app.add_typer(wikipedia, name="wikipedia")
-app.command()(articles)
-app.command()(redirects)
-app.command()(vocabulary)
+for step in (articles, redirects, vocabulary, windows):
+    app.command(hidden=True)(step)  # as `deixis wikipedia articles` and so on
 app.add_typer(candidates, name="candidates")
 app.add_typer(entities, name="entities")
-app.command()(windows)
 app.command()(convert_luke)
-app.command()(evaluate)
+app.add_typer(evaluate, name="evaluate")
 app.command()(calibrate)
 app.command()(pretrain)
 app.command()(finetune)
 app.command()(quantise)
+train = typer.Typer(help="Train parts of a model.", no_args_is_help=True)
+train.callback()(_root)
+train.command()(detector)
+app.add_typer(train, name="train")
 
 
 def main() -> None:

@@ -50,8 +50,9 @@ class PendingDocument:
         settled = [_settled(resolution, threshold) for resolution in items]
         for place, resolution in enumerate(settled):
             identity = None if resolution.entity is None else identify(resolution.entity)
-            if identity is not None:
-                settled[place] = replace(resolution, identity=identity)
+            kind = self.document.mentions[place].kind
+            if identity is not None or kind is not None:
+                settled[place] = replace(resolution, identity=identity, kind=kind)
         return Resolutions(self.document, tuple(settled), self.passes, self._steps(items))
 
     def _steps(self, items: Sequence[Resolution]) -> tuple[Step, ...] | None:

@@ -9,6 +9,7 @@ candidates/            the store, where the folder has one
 linking.json           how plain texts are linked, where it is not as by default
 descriptions.safetensors  the map from descriptions to rows, where one was fitted (describing.py)
 entities.jsonl         the entities that were added, as they were described (knowledge.py)
+detector.safetensors   the learned detector, where one was trained for this encoder
 README.md              the model card, where somebody wrote one
 manifest.json          digests of all but the card, parents
 """
@@ -19,7 +20,7 @@ import copy
 import json
 import shutil
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
@@ -34,6 +35,7 @@ from deixis.errors import ArtefactError, InputError
 from deixis.knowledge.describe import Describer
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.config import Config
+from deixis.network.detector import DetectorHead
 from deixis.network.encoding import Tokenizer
 from deixis.network.entity_table import EntityTable, TablePrecision
 from deixis.network.model import Network
@@ -52,6 +54,7 @@ __all__ = [
     "packaged_model",
     "quantise_folder",
     "relink",
+    "with_detector",
 ]
 
 _Module = TypeVar("_Module", bound=nn.Module)
@@ -62,6 +65,7 @@ EncoderPrecision = Literal["fp32", "fp16", "int12", "int8"]
 CONFIG, ENCODER, ENTITIES, VOCABULARY = "config.json", "encoder.safetensors", "entities.safetensors", "vocabulary.jsonl"
 CANDIDATES, LINKING, CARD = "candidates", "linking.json", "README.md"
 PACKAGED = Path(__file__).parents[1] / "models" / "default"  # the model that deixis comes with
+DETECTOR = "detector.safetensors"
 DESCRIBER, KNOWN = "descriptions.safetensors", "entities.jsonl"
 TABLE = "entity_embeddings.entity_embeddings."  # what the names of its tensors begin with
 BIAS = "entity_predictions.bias"
@@ -119,6 +123,7 @@ class ModelFolder:
     linking: Linking = field(default_factory=Linking)
     describer: Describer | None = None
     known: tuple[bytes, ...] = ()  # lines of JSON, one for each entity that was added
+    detector: DetectorHead | None = None
 
     def save(
         self,
@@ -150,6 +155,8 @@ class ModelFolder:
             self.tokenizer.save(aside)
             if self.linking != Linking():
                 (aside / LINKING).write_text(json.dumps(asdict(self.linking)) + "\n")
+            if self.detector is not None:
+                self.detector.save(aside / DETECTOR)
             if self.describer is not None:
                 self.describer.save(aside / DESCRIBER)
             if self.known:
@@ -234,7 +241,8 @@ class ModelFolder:
         store, linking = _store(folder / CANDIDATES), _linking(folder / LINKING)
         describer = Describer.load(folder / DESCRIBER) if (folder / DESCRIBER).exists() else None
         known = tuple((folder / KNOWN).read_bytes().splitlines()) if (folder / KNOWN).exists() else ()
-        return cls(network, Tokenizer.load(folder), vocabulary, store, linking, describer, known)
+        detector = DetectorHead.load(folder / DETECTOR) if (folder / DETECTOR).exists() else None
+        return cls(network, Tokenizer.load(folder), vocabulary, store, linking, describer, known, detector)
 
 
 def quantise_folder(
@@ -283,18 +291,32 @@ def quantise_folder(
 
 def relink(source: Path, target: Path, linking: Linking, chosen: Mapping[str, Any]) -> Manifest:
     """Copy a model folder, to link plain texts otherwise; `chosen` tells the manifest on what that was decided."""
+
+    def write(aside: Path) -> None:
+        (aside / LINKING).write_text(json.dumps(asdict(linking)) + "\n")
+
+    return _copy(source, target, {LINKING: write}, {"linking": dict(chosen)})
+
+
+def with_detector(source: Path, target: Path, detector: DetectorHead, trained: Mapping[str, Any]) -> Manifest:
+    """Copy a model folder, with another detector; `trained` tells the manifest how that was made."""
+    return _copy(source, target, {DETECTOR: lambda aside: detector.save(aside / DETECTOR)}, {"detector": dict(trained)})
+
+
+def _copy(
+    source: Path, target: Path, changed: Mapping[str, Callable[[Path], None]], told: Mapping[str, Any]
+) -> Manifest:
+    """Copy a model folder; `changed` writes some files anew."""
     manifest = Manifest.load(source / MANIFEST, "model")
     manifest.verify(source)
     with folder_aside(target) as aside:
         for name in manifest.files:
             (aside / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source / name, aside / name)
-        (aside / LINKING).write_text(json.dumps(asdict(linking)) + "\n")
-        manifest = replace(
-            manifest,
-            parameters={**manifest.parameters, "linking": dict(chosen)},
-            files={**manifest.files, LINKING: digest_file(aside / LINKING)},
-        )
+        for write in changed.values():
+            write(aside)
+        digests = {name: digest_file(aside / name) for name in changed}
+        manifest = replace(manifest, parameters={**manifest.parameters, **told}, files={**manifest.files, **digests})
         manifest.save(aside / MANIFEST)
     return manifest
 

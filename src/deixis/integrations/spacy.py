@@ -33,6 +33,16 @@ __all__ = ["LEFT_OUT", "DeixisPipe", "SpacyDetector", "make_pipe"]
 
 # Labels of spaCy's pipelines that name nothing of which there is an article.
 LEFT_OUT = ("CARDINAL", "DATE", "MONEY", "ORDINAL", "PERCENT", "QUANTITY", "TIME")
+# spaCy's own labels of the kinds of names that our detector finds.
+LABELS = {
+    "person": "PERSON",
+    "organisation": "ORG",
+    "place": "LOC",
+    "work": "WORK_OF_ART",
+    "product": "PRODUCT",
+    "event": "EVENT",
+    "group": "NORP",
+}
 BATCH = 64
 CONFIG = "deixis.json"
 KEPT = "deixis"  # in a document's user data, as plain lists: documents travel between processes
@@ -44,8 +54,10 @@ def _resolutions(doc: Doc) -> Resolutions | None:
     if kept is None:
         return None
     items = tuple(
-        Resolution(start, end, text, entity, p, step, tuple(map(tuple, listed)), reason, known and Identity(*known))
-        for start, end, text, entity, p, step, listed, reason, known in kept
+        Resolution(
+            start, end, text, entity, p, step, tuple(map(tuple, listed)), reason, known and Identity(*known), kind
+        )
+        for start, end, text, entity, p, step, listed, reason, known, kind in kept
     )
     return Resolutions(Document(doc.text, tuple(Mention(item.start, item.end) for item in items)), items)
 
@@ -54,7 +66,7 @@ def _keep(doc: Doc, resolutions: Resolutions) -> None:
     kept = []
     for r in resolutions:
         listed, identity = list(map(list, r.alternatives)), None if r.identity is None else list(r.identity)
-        kept.append([r.start, r.end, r.text, r.entity, r.probability, r.step, listed, r.reason, identity])
+        kept.append([r.start, r.end, r.text, r.entity, r.probability, r.step, listed, r.reason, identity, r.kind])
     doc.user_data[KEPT] = kept
 
 
@@ -151,7 +163,8 @@ def _annotate(doc: Doc, resolutions: Resolutions) -> None:
     titles = {(resolution.start, resolution.end): resolution.entity for resolution in resolutions}
     known = {(ent.start_char, ent.end_char) for ent in doc.ents}
     kept = [_titled(doc, ent, titles[ent.start_char, ent.end_char]) if _in(ent, titles) else ent for ent in doc.ents]
-    added = (doc.char_span(*span, label="ENTITY", alignment_mode="expand") for span in titles if span not in known)
+    labels = {(r.start, r.end): LABELS.get(r.kind or "", "ENTITY") for r in resolutions}
+    added = (doc.char_span(*span, label=labels[span], alignment_mode="expand") for span in titles if span not in known)
     new = [_titled(doc, span, titles.get((span.start_char, span.end_char))) for span in added if span is not None]
     doc.set_ents(filter_spans([*kept, *new]))
 

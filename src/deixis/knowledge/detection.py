@@ -21,21 +21,28 @@ The constants and the threshold were tuned on AIDA testa; benchmarks/detection.m
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from deixis.documents import Mention, NameMatch
 from deixis.knowledge.names import Names
 from deixis.knowledge.occurrences import LOWER
 from deixis.knowledge.surfaces import SMALL_WORDS
 from deixis.knowledge.words import Span, Word, read_words
+from deixis.settings import Find
 
-__all__ = ["THRESHOLD", "Detector", "NameDetector"]
+if TYPE_CHECKING:
+    from deixis.network.detector import LearnedDetector, TaggedWords
+
+__all__ = ["THRESHOLD", "Detector", "Evidence", "NameDetector", "UnionRule", "UnitedDetector"]
 
 THRESHOLD = 0.1  # the best F1 on testa; 0.2 gives up 7 points of recall for 2 of precision
 STRENGTH = 2.0
 SINGLE, SEVERAL = 0.2, 0.5
+RARE = 20  # articles that a term of several words is taken to occur in: they were not counted
+LEAST = 0.2  # that a word is in a name: what the learned detector proposes
 MONTHS = frozenset(
     {"january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november"}
     | {"december"}
@@ -68,6 +75,23 @@ class NameDetector:
         """Return the spans of the mentions."""
         return self.detect_in(read_words(text))
 
+    def find(self, texts: Iterable[str], find: Find = "names") -> Iterator[list[Mention]]:
+        """Yield the mentions of each of many texts; of "all", also terms in lower case that are often linked."""
+        for text in texts:
+            words = read_words(text)
+            found = self.mentions(words)
+            yield found if find == "names" else _with_terms(found, self.terms(words))
+
+    def terms(self, words: list[Word]) -> Iterator[Mention]:
+        """Yield the terms in lower case that are linked as often as the threshold says."""
+        for span in self.names.find_words(words):
+            counted = self.names.occurrences(span.name)
+            if counted is None:
+                continue
+            links, seen = self.names.links(span.name), counted[LOWER] if span.first == span.last else RARE
+            if links >= self.threshold * (links + seen + STRENGTH):
+                yield self._mention(words, span)
+
     def detect_in(self, words: list[Word]) -> list[tuple[int, int]]:
         """Return the spans of the mentions of a text whose words have been read."""
         return [(mention.start, mention.end) for mention in self.mentions(words)]
@@ -85,6 +109,10 @@ class NameDetector:
         key = " ".join(word.key for word in words[span.first : span.last + 1])
         name = NameMatch(key, span.name, self.names.digest)
         return Mention(_start(words, span.first), words[span.last].end, name=name)
+
+    def proposals(self, words: list[Word]) -> Iterator[tuple[float, Mention]]:
+        """Yield every name of a text but dates and scores, with its link probability."""
+        return ((chance, self._mention(words, span)) for chance, span in replace(self, threshold=0.0)._likely(words))
 
     def _likely(self, words: list[Word]) -> Iterator[tuple[float, Span]]:
         for spans in self.names.find_names(words):
@@ -122,6 +150,101 @@ class NameDetector:
         number = self.names.number(word.key)
         counted = None if number is None else self.names.occurrences(number)
         return counted is None or counted[LOWER] == 0
+
+
+class Evidence(NamedTuple):
+    """What speaks for a span: logits of the learned detector's probability and of the link probability."""
+
+    learned: float
+    linked: float = 0.0
+    known: float = 0.0  # 1: it is a name of the model
+    several: float = 0.0  # 1: of several words, and known
+
+
+class UnionRule(NamedTuple):
+    """Weights of the evidence, of which a logistic function makes the probability of a mention.
+
+    Fitted on AIDA testa: `python benchmarks/detection.py MODEL DATA aida-a --fit`.
+    """
+
+    bias: float = 0.0
+    learned: float = 1.0
+    linked: float = 0.5
+    known: float = 0.5
+    several: float = 0.0
+
+    def probability(self, evidence: Evidence) -> float:
+        """Return how likely a span is a mention."""
+        score = self.bias + sum(weight * value for weight, value in zip(self[1:], evidence, strict=True))
+        return 1 / (1 + math.exp(-score))
+
+
+RULE = UnionRule()
+
+
+@dataclass(frozen=True)
+class UnitedDetector:
+    """Finds mentions with a learned detector and with names; each span that either proposes is judged by both.
+
+    Of spans that overlap the likelier stays.
+    """
+
+    learned: LearnedDetector
+    names: NameDetector
+    threshold: float = 0.5
+    rule: UnionRule = RULE
+
+    def detect(self, text: str) -> list[tuple[int, int]]:
+        """Return the spans of the mentions."""
+        return [(mention.start, mention.end) for mention in next(self.find([text]))]
+
+    def find(self, texts: Iterable[str], find: Find = "names") -> Iterator[list[Mention]]:
+        """Yield the mentions of each of many texts, each with its kind and the name that it matched."""
+        for parts in self.learned.tags_of(texts):
+            yield [mention for part in parts for mention in self._mentions(part, find)]
+
+    def _mentions(self, part: TaggedWords, find: Find) -> list[Mention]:
+        words = read_words(part.text)
+        chosen: list[Mention] = []
+        taken = bytearray(len(part.text))
+        judged = [(self.rule.probability(told), mention) for told, mention in self.proposals(part, words)]
+        for chance, mention in sorted(judged, key=lambda pair: (-pair[0], pair[1].start)):
+            if chance >= self.threshold and not any(taken[mention.start : mention.end]):
+                taken[mention.start : mention.end] = b"\1" * (mention.end - mention.start)
+                chosen.append(mention)
+        if find == "all":
+            chosen = _with_terms(chosen, self.names.terms(words))
+        chosen.sort(key=lambda mention: mention.start)
+        return [replace(one, start=one.start + part.start, end=one.end + part.start) for one in chosen]
+
+    def proposals(self, part: TaggedWords, words: list[Word]) -> Iterator[tuple[Evidence, Mention]]:
+        """Yield what may be a mention in a part of a text, with what speaks for it."""
+        named = set()
+        for linked, mention in self.names.proposals(words):
+            found = part.name_at(mention.start, mention.end)
+            several = float(mention.name is not None and " " in mention.name.key)
+            learned = _logit(0.0 if found is None else found.probability)
+            named.add((mention.start, mention.end))
+            yield (
+                Evidence(learned, _logit(linked), 1.0, several),
+                replace(mention, kind=None if found is None else found.kind),
+            )
+        for found in part.names(LEAST):
+            span = found.start - part.start, found.end - part.start
+            if span not in named:
+                yield Evidence(_logit(found.probability)), Mention(*span, kind=found.kind)
+
+
+def _logit(chance: float) -> float:
+    chance = min(max(chance, 1e-3), 1 - 1e-3)
+    return math.log(chance / (1 - chance))
+
+
+def _with_terms(mentions: list[Mention], terms: Iterable[Mention]) -> list[Mention]:
+    """Return mentions and, where none of them stands, terms, in the order of the text."""
+    taken = {at for mention in mentions for at in range(mention.start, mention.end)}
+    free = [term for term in terms if taken.isdisjoint(range(term.start, term.end))]
+    return sorted([*mentions, *free], key=lambda mention: mention.start)
 
 
 def _is_date(words: list[Word], span: Span) -> bool:

@@ -16,7 +16,7 @@ among the most probable, and the order goes on as if none were centred.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -61,6 +61,7 @@ class Decisions:
     probabilities: Tensor  # (mentions, candidates) at the time of the decision
     step: Tensor  # (mentions,) from 1; 0: not decided
     passes: Tensor  # (windows,) passes of the answer rows
+    fit: Tensor | None = None  # (mentions,) of what was chosen, where it was asked for (`decode`)
 
 
 # Told of every pass: the step of each mention's window that the pass leads to (mentions,), which mentions are not yet
@@ -76,11 +77,13 @@ def decode(
     order: Order,
     commit: Commit = "one",
     observe: Observer | None = None,
+    arbitrary: Tensor | None = None,
 ) -> Decisions:
     """Decide every mention that has a candidate.
 
     `commit="one"` is Algorithm 1; with a number, confidence order also commits every answer of at least that
-    probability in the same step. `observe` is told of every pass.
+    probability in the same step. `observe` is told of every pass. With some `arbitrary` rows of B, it is measured how
+    well each choice fits where nothing is decided yet: by how many standard deviations it scores above these.
     """
     threshold = 2.0 if commit == "one" else float(commit)
     run = _Run(network, batch, question)
@@ -91,7 +94,8 @@ def decode(
         if observe is not None:
             observe((run.step + 1)[question.window], run.live() & (run.choice == -1), probabilities)
         run.commit(probabilities, order, threshold)
-    return run.decisions()
+    decisions = run.decisions()
+    return decisions if arbitrary is None else replace(decisions, fit=run.fit(arbitrary).cpu())
 
 
 _LAST = 1 << 30  # behind every mention
@@ -238,6 +242,17 @@ class _Run:
         window = self.question.window
         reduced = values.new_zeros(len(self.batch)).scatter_reduce(0, window, values, reduce, include_self=False)
         return reduced[window]
+
+    def fit(self, arbitrary: Tensor) -> Tensor:
+        """Compare the scores of what was chosen with those of arbitrary entities, every mention as if not decided."""
+        whole = self.whole or self.network.open(self.batch)
+        states = self.network.entity_predictions(self.network.answer(whole, self.question.initial).float())
+        weight, bias = self.network.candidate_rows(arbitrary.to(states.device))
+        others = states @ weight.T + bias  # (mentions, arbitrary)
+        rows = self.question.candidates.gather(-1, self.choice.clamp_min(0).unsqueeze(-1)).squeeze(-1)
+        weight, bias = self.network.candidate_rows(rows)
+        fit: Tensor = (torch.linalg.vecdot(weight, states) + bias - others.mean(-1)) / others.std(-1)
+        return fit
 
     def decisions(self) -> Decisions:
         """Return what was decided, on the CPU."""

@@ -117,6 +117,11 @@ class Tokenizer:
             results.append(Encoding(np.array(ids, np.int32), np.array(ranges, np.int64).reshape(-1, 2)))
         return results
 
+    def split_many(self, texts: Sequence[str]) -> Iterator[tuple[list[int], list[int | None], list[tuple[int, int]]]]:
+        """Yield of each text its pieces, and the word and the `[start, end)` in characters of each."""
+        for encoded in self._tokenizer.encode_batch(list(texts), add_special_tokens=False):
+            yield encoded.ids, encoded.word_ids, encoded.offsets
+
     def window(
         self,
         encoding: Encoding,

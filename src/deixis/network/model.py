@@ -21,6 +21,7 @@ Decoding and training know two calls, whatever the pattern: `read` computes what
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -47,6 +48,7 @@ class Reading(NamedTuple):
     under: Tensor  # (rows, hidden): their states under a layer
     past: tuple[KeysValues, ...]  # from that layer on: keys and values of the rows and of all that they see
     last: Tensor | None = None  # (rows, hidden): their last states, if wanted
+    states: tuple[Tensor, ...] = ()  # (rows, hidden) each: those after the layers that were asked for
 
 
 class Network(nn.Module):
@@ -94,10 +96,23 @@ class Network(nn.Module):
         assert last is not None, "they were asked for"
         return last
 
-    def read_words(self, batch: Batch, finish: bool = False) -> Reading:
-        """Read the words of the pattern "words", for which no mention needs to be known; `finish`: up to the top."""
+    def read_words(self, batch: Batch, finish: bool = False, states: Collection[int] = ()) -> Reading:
+        """Read the words of the pattern "words", for which no mention needs to be known; `finish`: up to the top.
+
+        `states` are the layers, from 1, after which their states are wanted too, for a detector.
+        """
         keep = self.config.first_placeholder_layer
-        return self._run(self._embed(batch), 0, batch.words, keep=keep, finish=finish)
+        return self._run(self._embed(batch), 0, batch.words, keep=keep, finish=finish, states=states)
+
+    def word_states(self, batch: Batch, layers: Collection[int]) -> tuple[Tensor, ...]:
+        """Return the states after some layers, from 1, of words that see words only, whatever the pattern."""
+        rows, states = self._embed(batch), []
+        for index, layer in enumerate(self.encoder.layers[: max(layers)], 1):
+            query, own = layer.attention.project(rows)
+            rows = layer(rows, query, own, batch.words)
+            if index in layers:
+                states.append(rows)
+        return tuple(states)
 
     def open(self, batch: Batch) -> Static:
         """Read a batch for many calls of `answer`.
@@ -156,13 +171,14 @@ class Network(nn.Module):
         keep: int,
         before: tuple[KeysValues, ...] = (),
         finish: bool = False,
+        states: Collection[int] = (),
     ) -> Reading:
         """Take rows through the layers from `first` on, and keep what was under layer `keep` and seen from there.
 
         `before` are, layer by layer, the keys and values of earlier rows that these see too. The last layer computes
         keys and values only, unless its states are wanted.
         """
-        layers, under, past = self.encoder.layers, rows, []
+        layers, under, past, wanted = self.encoder.layers, rows, [], []
         for index, layer in enumerate(layers[first:], first):
             goes_on = finish or index < len(layers) - 1
             if index == keep:
@@ -176,7 +192,9 @@ class Network(nn.Module):
                 past.append(seen)
             if query is not None:
                 rows = layer(rows, query, seen, attend)
-        return Reading(under, tuple(past), rows if finish else None)
+            if index + 1 in states:
+                wanted.append(rows)
+        return Reading(under, tuple(past), rows if finish else None, tuple(wanted))
 
     def _embed(self, batch: Batch) -> Tensor:
         embedded: Tensor = self.embeddings(batch.pieces, batch.places)

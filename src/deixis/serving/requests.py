@@ -88,6 +88,9 @@ class GivenMention(BaseModel):
     start: Annotated[int, Field(ge=0, description="The first character of the mention, counted from 0.")]
     end: Annotated[int, Field(ge=1, description="The character after its last.")]
     entity: Annotated[str | None, Field(description="The right answer, where known; it is not read.")] = None
+    kind: Annotated[str | None, Field(description="What it names, as person or place; it is told in the answer.")] = (
+        None
+    )
     candidates: Annotated[
         list[str | Candidate] | None,
         _at_most("max_candidates", "a mention"),
@@ -98,7 +101,7 @@ class GivenMention(BaseModel):
         """Return the mention."""
         given = self.candidates
         listed = None if given is None else tuple(Candidate(one) if isinstance(one, str) else one for one in given)
-        return Mention(self.start, self.end, self.entity, listed, self.model_extra or {})
+        return Mention(self.start, self.end, self.entity, listed, self.model_extra or {}, self.kind)
 
 
 class GivenDocument(GivenText):

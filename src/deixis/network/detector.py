@@ -1,0 +1,301 @@
+"""The learned detector: a small head on the states of the words finds names, each with a probability and a kind.
+
+    text      Ødegaard   beat   West   Ham   at   Anfield
+    states    those after a few layers of the encoder, words read without any mention, and the features of the words
+    tags      B-person   O      B-org  I-org O    B-place        9 kinds of beginnings and insides, or none
+    names     [Ødegaard] .98 person    [West Ham] .95 organisation    [Anfield] .97 place
+
+A head is two linear layers around two convolutions over words; it is trained by training/detector.py on a frozen
+encoder. A name's probability is that of its weakest word: a beginning, insides, and an end where it ends. A long text
+is read in windows that overlap, and every word counts where it stands nearest to the middle.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812 - the field's own name for it
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from deixis.errors import ArtefactError
+from deixis.network.batching import Batch, pack
+from deixis.network.encoding import MAX_PIECES, Tokenizer
+from deixis.network.model import Network
+from deixis.network.word_features import FEATURES, SECTION, WordPieces, sections, split_words, word_features
+
+__all__ = [
+    "KINDS",
+    "TAGS",
+    "DetectorHead",
+    "FoundName",
+    "LearnedDetector",
+    "WordWindow",
+    "kind_tags",
+    "pack_words",
+    "windows",
+]
+
+KINDS = ("person", "organisation", "place", "work", "product", "event", "group", "other")
+TAGS = 1 + 2 * len(KINDS)  # none, then a beginning and an inside of each kind
+OVERLAP = 128  # pieces that two windows of a long text share
+WIDTH = 5  # words that a convolution sees
+CPU_PIECES, GPU_PIECES = 512, 16384  # read at once; on a CPU few rows are as fast as many
+MOST_TEXTS = 64  # read together
+
+
+def kind_tags(kind: str) -> tuple[int, int]:
+    """Return the tags of a beginning and an inside of a kind."""
+    first = 1 + 2 * KINDS.index(kind)
+    return first, first + 1
+
+
+class FoundName(NamedTuple):
+    """A name in a text: `[start, end)` in characters."""
+
+    start: int
+    end: int
+    probability: float
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class WordWindow:
+    """A window of words: at most 510 pieces, and which of the words count."""
+
+    pieces: NDArray[np.int32]  # (pieces,)
+    word: NDArray[np.int64]  # (pieces,): which word of the window each belongs to
+    features: NDArray[np.float16]  # (words, FEATURES)
+    counting: slice  # of the words
+
+
+def windows(words: WordPieces, features: NDArray[np.float16], size: int = MAX_PIECES) -> Iterator[WordWindow]:
+    """Yield the windows of a text; every word counts in exactly one."""
+    length = len(words.pieces)
+    if not length:
+        return
+    starts = np.arange(0, max(length - OVERLAP, 1), size - OVERLAP) if length > size else np.zeros(1, np.int64)
+    done = 0  # words that have counted
+    for start in starts.tolist():
+        end = min(start + size, length)
+        first, last = int(words.word[start]), int(words.word[end - 1]) + 1
+        upto = last if end == length else int(words.word[end - OVERLAP // 2])
+        yield WordWindow(
+            words.pieces[start:end],
+            words.word[start:end] - first,
+            features[first:last],
+            slice(done - first, upto - first),
+        )
+        done = upto
+
+
+class PackedWords(NamedTuple):
+    """Windows of words as a network and a head take them."""
+
+    batch: Batch
+    pieces: Tensor  # (pieces of words,): where each is among the batch's, word by word
+    offsets: Tensor  # (words,): where each word begins in these
+    at: Tensor  # (words,): the place of each word in a row with gaps between windows
+    features: Tensor  # (words, FEATURES)
+
+    def to(self, device: torch.device | str) -> PackedWords:
+        """Return the windows on a device."""
+        batch, *rest = self
+        return PackedWords(batch.to(device), *(part.to(device) for part in rest))
+
+
+def pack_words(tokenizer: Tokenizer, parts: Sequence[WordWindow]) -> PackedWords:
+    """Pack windows of words, end to end."""
+    counts = np.array([len(part.pieces) + 2 for part in parts])
+    cls, sep = np.array([tokenizer.cls]), np.array([tokenizer.sep])
+    pieces = np.concatenate([x for part in parts for x in (cls, part.pieces, sep)]).astype(np.int64)
+    none = np.zeros((0, 2), np.int64)
+    batch = pack(pieces, counts, none, np.zeros(len(parts), np.int64))
+    before = np.cumsum(counts) - counts
+    places = np.concatenate(
+        [np.arange(len(part.pieces)) + 1 + first for part, first in zip(parts, before, strict=True)]
+    )
+    begins = np.concatenate([np.diff(part.word, prepend=-1) != 0 for part in parts])
+    sizes = np.array([len(part.features) for part in parts])
+    gaps = np.repeat(np.arange(len(parts)) * (WIDTH - 1), sizes)
+    return PackedWords(
+        batch,
+        torch.from_numpy(places),
+        torch.from_numpy(np.flatnonzero(begins)),
+        torch.from_numpy(np.arange(int(sizes.sum())) + gaps),
+        torch.from_numpy(np.concatenate([part.features for part in parts])),
+    )
+
+
+class DetectorHead(nn.Module):
+    """From the states of the pieces and the features of the words to the logits of the tags."""
+
+    def __init__(self, hidden: int, layers: Sequence[int], size: int = 160) -> None:
+        super().__init__()
+        self.hidden, self.layers, self.size = hidden, tuple(layers), size
+        self.norms = nn.ModuleList(nn.LayerNorm(hidden) for _ in layers)
+        self.input = nn.Linear(hidden * len(layers) + FEATURES, size)
+        self.convolutions = nn.ModuleList(nn.Conv1d(size, size, WIDTH, padding=WIDTH // 2) for _ in range(2))
+        self.dropout = nn.Dropout(0.1)
+        self.tags = nn.Linear(size, TAGS)
+
+    def forward(self, states: Sequence[Tensor], words: PackedWords) -> Tensor:
+        """Return logits (words, TAGS)."""
+        spelt = [
+            norm(F.embedding_bag(words.pieces, state.float(), words.offsets, mode="mean"))
+            for norm, state in zip(self.norms, states, strict=True)
+        ]
+        rows = F.gelu(self.input(self.dropout(torch.cat([*spelt, words.features.float()], -1))))
+        for convolution in self.convolutions:
+            # Windows lie end to end with rows of zeros between them, so that none sees another.
+            spread = rows.new_zeros(int(words.at[-1]) + 1, self.size).index_copy(0, words.at, rows)
+            seen = convolution(self.dropout(spread).T[None])[0].T
+            rows = rows + F.gelu(seen.index_select(0, words.at))
+        logits: Tensor = self.tags(rows)
+        return logits
+
+    def save(self, path: Path) -> None:
+        """Write the head in fp16, its shape among the metadata."""
+        state = {name: tensor.detach().cpu().half().contiguous() for name, tensor in self.state_dict().items()}
+        shape = {"hidden": self.hidden, "layers": self.layers, "size": self.size, "kinds": KINDS}
+        save_file(state, path, {"detector": json.dumps(shape)})
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read a head."""
+        try:
+            with safe_open(path, "pt") as file:
+                shape = json.loads(file.metadata()["detector"])
+                state = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118 - no mapping
+            if tuple(shape.pop("kinds")) != KINDS:
+                raise ArtefactError(f"{path} finds other kinds of names than this deixis; train it again")
+            head = cls(**shape)
+            head.load_state_dict(state)
+        except FileNotFoundError:
+            raise ArtefactError(f"{path} does not exist; expected a detector") from None
+        except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise ArtefactError(f"{path} is damaged or not a detector: {error}") from None
+        return head.eval()
+
+
+class LearnedDetector:
+    """Finds names with a head over a network's words; `threshold` is the least probability that a word is in a name."""
+
+    def __init__(self, network: Network, tokenizer: Tokenizer, head: DetectorHead, threshold: float = 0.5) -> None:
+        if head.hidden != network.config.hidden_size or max(head.layers) > network.config.num_hidden_layers:
+            raise ArtefactError("the detector was trained on another encoder; train it again: deixis train detector")
+        self.network, self.tokenizer, self.head, self.threshold = network, tokenizer, head, threshold
+
+    def detect(self, text: str) -> list[tuple[int, int]]:
+        """Return the spans of the names of a text."""
+        return [(name.start, name.end) for name in self.names(text)]
+
+    def names(self, text: str) -> list[FoundName]:
+        """Return the names of a text, in their order."""
+        return next(self.names_of([text]))
+
+    def names_of(self, texts: Iterable[str]) -> Iterator[list[FoundName]]:
+        """Yield the names of each of many texts."""
+        for tagged in self.tags_of(texts):
+            yield [name for part in tagged for name in part.names(self.threshold)]
+
+    def tags_of(self, texts: Iterable[str]) -> Iterator[list[TaggedWords]]:
+        """Yield the words of each text with the probabilities of their tags, a long text in sections."""
+        parts = ((number, start, part) for number, text in enumerate(texts) for start, part in sections(text))
+        tagged = (one for group in _groups(parts) for one in self._tag_group(group))
+        for _, found in itertools.groupby(tagged, key=itemgetter(0)):
+            yield [words for _, words in found]
+
+    def _tag_group(self, group: Sequence[_Part]) -> Iterator[tuple[int, TaggedWords]]:
+        texts = [text for _, _, text in group]
+        words = split_words(self.tokenizer, texts)
+        cut = [list(windows(one, word_features(text, one))) for text, one in zip(texts, words, strict=True)]
+        tags = self._tag([window for parts in cut for window in parts])
+        first = 0
+        for (number, start, text), one in zip(group, words, strict=True):
+            yield number, TaggedWords(start, text, one.spans, tags[first : first + len(one)])
+            first += len(one)
+
+    @torch.inference_mode()
+    def _tag(self, parts: Sequence[WordWindow]) -> NDArray[np.float32]:
+        """Return the probabilities of the tags (words, TAGS) of the words of windows that count."""
+        device = next(self.network.parameters()).device
+        self.head.to(device)  # the network may have been moved
+        most = GPU_PIECES if device.type == "cuda" else CPU_PIECES
+        found: list[NDArray[np.float32]] = [np.zeros((0, TAGS), np.float32)]
+        pending: list[WordWindow] = []
+        size = 0
+        for place, window in enumerate(parts, 1):
+            pending.append(window)
+            size += len(window.pieces)
+            if place < len(parts) and size < most:
+                continue
+            packed = pack_words(self.tokenizer, pending).to(device)
+            tags = self.head(self.network.word_states(packed.batch, self.head.layers), packed).softmax(-1)
+            sizes = np.cumsum([len(part.features) for part in pending])[:-1]
+            split = np.split(tags.cpu().numpy(), sizes)
+            found += [chances[part.counting] for chances, part in zip(split, pending, strict=True)]
+            pending, size = [], 0
+        return np.concatenate(found)
+
+
+_Part = tuple[int, int, str]  # of a text: the text's number, where the part begins, what it says
+
+
+def _groups(parts: Iterable[_Part]) -> Iterator[list[_Part]]:
+    """Yield parts of texts in groups that are read together."""
+    group: list[_Part] = []
+    letters = 0
+    for part in parts:
+        group.append(part)
+        letters += len(part[2])
+        if letters >= SECTION or len(group) >= MOST_TEXTS:
+            yield group
+            group, letters = [], 0
+    if group:
+        yield group
+
+
+class TaggedWords(NamedTuple):
+    """The words of a part of a text, and how likely each begins a name, goes on with one, or is none."""
+
+    start: int  # of the part
+    text: str
+    spans: NDArray[np.int64]  # (words, 2)
+    tags: NDArray[np.float32]  # (words, TAGS)
+
+    def names(self, threshold: float) -> list[FoundName]:
+        """Return runs of words that are likely in a name, cut where a new one likely begins."""
+        begins, inside = self.tags[:, 1::2].sum(1), self.tags[:, 2::2].sum(1)
+        named = begins + inside >= threshold
+        opens = named & ((begins > inside) | ~np.append(False, named[:-1]))
+        firsts = np.flatnonzero(opens)
+        ends = np.append(opens[1:] | ~named[1:], True)[: len(named)]
+        lasts = np.flatnonzero(named & ends)
+        return [self.name(first, last) for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True)]
+
+    def name_at(self, start: int, end: int) -> FoundName | None:
+        """Return the name that `[start, end)`, counted in this part, is; None if that is no run of whole words."""
+        first, last = (int(np.searchsorted(self.spans[:, side], at)) for side, at in ((0, start), (1, end)))
+        whole = last < len(self.spans) and self.spans[first, 0] == start and self.spans[last, 1] == end
+        return self.name(first, last) if whole else None
+
+    def name(self, first: int, last: int) -> FoundName:
+        """Return the name that words `[first, last]` are, whatever its probability."""
+        begins, inside = self.tags[first, 1::2], self.tags[first + 1 : last + 1, 2::2]
+        chances = [float(begins.sum()), *inside.sum(1).tolist()]
+        if last + 1 < len(self.tags):
+            chances.append(1 - float(self.tags[last + 1, 2::2].sum()))
+        kind = KINDS[int((begins + inside.sum(0)).argmax())]
+        start, end = self.start + int(self.spans[first, 0]), self.start + int(self.spans[last, 1])
+        return FoundName(start, end, min(chances), kind)
