@@ -3,7 +3,7 @@
 python benchmarks/candidates.py build FOLDER --enwik8 ARTICLES --wikipedia FOLDER --tokenizer FOLDER
 python benchmarks/candidates.py speed STORE BENCHMARKS
 
-ARTICLES is what `deixis articles` made of enwik8; --wikipedia is the folder with articles-en.jsonl.xz and its
+ARTICLES is what `deixis wikipedia articles` made of enwik8; --wikipedia is the folder with articles-en.jsonl.xz and its
 neighbours; BENCHMARKS the folder with the unpacked benchmark files.
 """
 
@@ -45,11 +45,11 @@ def build(folder: Path, enwik8: Path, wikipedia: Path, tokenizer: Path) -> None:
     names = [word for path in annotated for word in ("--annotated", path)]
     aliases = ["--aliases", str(wikipedia / "redirects" / "aliases-en.tsv.xz")]
     commands = {
-        "redirects": ["redirects", *pages, *names, *seen, *aliases, *described, "-o", str(table)],
-        "vocabulary": ["vocabulary", *pages, *annotated, *redirects, "-o", str(vocabulary)],
+        "redirects": ["wikipedia", "redirects", *pages, *names, *seen, *aliases, *described, "-o", str(table)],
+        "vocabulary": ["wikipedia", "vocabulary", *pages, *annotated, *redirects, "-o", str(vocabulary)],
         "candidates": ["candidates", "build", *pages, *names, *redirects, *aliases, *described, "-o", str(store)],
         "windows": [
-            *("windows", *pages, *annotated, *redirects, "--vocabulary", str(vocabulary)),
+            *("wikipedia", "windows", *pages, *annotated, *redirects, "--vocabulary", str(vocabulary)),
             *("--tokenizer", str(tokenizer), "-o", str(windows)),
         ],
     }

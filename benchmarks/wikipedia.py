@@ -335,7 +335,17 @@ def speed(path: Path, work: Path, runs: int) -> None:
     work.mkdir(parents=True, exist_ok=True)
     pages = rewrite(path, dump)
     scripts = {name: install(name, work) for name in PEERS}
-    ours: list[object] = [sys.executable, "-m", "deixis.cli", "articles", dump, "-o", "articles.jsonl.zst", "--workers"]
+    ours: list[object] = [
+        sys.executable,
+        "-m",
+        "deixis.cli",
+        "wikipedia",
+        "articles",
+        dump,
+        "-o",
+        "articles.jsonl.zst",
+        "--workers",
+    ]
     commands: dict[str, list[object]] = {"deixis 1 worker": [*ours, 1], f"deixis {os.cpu_count()} workers": ours[:-1]}
     if (found := scripts["wikipedia2vec"]) is not None:
         commands["wikipedia2vec"] = [found / "wikipedia2vec", "build-dump-db", dump, "db", "--pool-size", 1]

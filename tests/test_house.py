@@ -12,7 +12,7 @@ ROOT = Path(deixis.__file__).parent
 TORCH = {"network", "knowledge", "folder", "disambiguation", "training", "inference", "toy"}
 # A room may enter the rooms of lower floors, and its own.
 FLOORS = [
-    {"documents", "errors", "artefacts", "settings", "rendering"},
+    {"documents", "errors", "artefacts", "settings", "rendering", "languages"},
     {"network", "wikipedia"},
     {"knowledge"},
     {"folder", "corpus", "datasets", "disambiguation"},

@@ -87,12 +87,12 @@ def test_the_commands_make_the_same_island(island: Path, tmp_path: Path) -> None
 
     articles, vocabulary, store = tmp_path / "articles.jsonl.zst", tmp_path / "vocabulary.jsonl", tmp_path / "store"
     windows = tmp_path / "windows"
-    run("articles", DUMP, "-o", articles, "--workers", 1)
-    run("vocabulary", articles, "-o", vocabulary)
+    run("wikipedia", "articles", DUMP, "-o", articles, "--workers", 1)
+    run("wikipedia", "vocabulary", articles, "-o", vocabulary)
     run("candidates", "build", articles, "-o", store)
     assert "Ada Marlow (rower)" in run("candidates", "show", store, "Marlow")
     run(
-        *("windows", articles, "--vocabulary", vocabulary, "--tokenizer", island, "-o", windows),
+        *("wikipedia", "windows", articles, "--vocabulary", vocabulary, "--tokenizer", island, "-o", windows),
         *("--max-pieces", 24, "--held-out", 0, "--workers", 1),
     )
     for name in ("articles.jsonl.zst", "vocabulary.jsonl", "windows/train/pieces.npy", "windows/train/rows.npy"):

@@ -52,6 +52,9 @@ DESCRIPTIONS = (
 )
 MOVED = ("title-drift-en.tsv.xz", "page-redirects-en.tsv.xz", "redirects-html-en.tsv.xz")
 
+SMOOTHING = (
+    0.25  # of an entity's links; from 0.1 to 1 the first candidates are right as often (benchmarks/candidates.md)
+)
 LEAD = 400  # characters of an article that describe its subject
 NAMED = 120  # characters of a description that name its subject
 PHRASE = 160  # characters of the longest phrase of a list
@@ -81,8 +84,9 @@ class Seen:
             for title, phrase in _phrases(article):
                 if len(phrase) > len(self.phrases.get(title, "")):
                     self.phrases[title] = phrase
-            if subjects and not article.disambiguation:
+            if subjects:
                 self.pages.add(article.title)
+            if subjects and not article.disambiguation:
                 self.leads.setdefault(article.title, _lead(article.text))
 
 
@@ -304,7 +308,8 @@ class Known:
                 count_names(total, file, trie)
             return total
 
-        print(builder.save(path, {"occurrences": True}, parents, count).counts, file=sys.stderr)
+        made = builder.save(path, {"occurrences": True, "smoothing": SMOOTHING}, parents, count, SMOOTHING)
+        print(made.counts, file=sys.stderr)
 
     def steps(self) -> dict[str, Callable[[Path], None]]:
         """Return what makes each artefact, in their order."""

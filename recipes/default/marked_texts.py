@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from deixis.artefacts import read_lines, write_aside
-from deixis.knowledge.english import NATIONS
+from deixis.languages.english import NATIONS
 
 COARSE = ("person", "organisation", "place")
 # What each set marks; a set that is not named here marks everything. "other" beside these three is all the rest.

@@ -1,4 +1,4 @@
-"""`deixis vocabulary` and `deixis candidates`: options to calls, results to people."""
+"""`deixis wikipedia vocabulary` and `deixis candidates`: options to calls, results to people."""
 
 from __future__ import annotations
 
@@ -75,6 +75,8 @@ def test_nothing_that_is_not_a_store_is_overwritten(folder: Path) -> None:
 
 
 def test_a_vocabulary_is_counted(folder: Path) -> None:
-    output = run("vocabulary", folder / "articles.jsonl", "--limit", "1", "-o", folder / "vocabulary.jsonl")
+    output = run(
+        "wikipedia", "vocabulary", folder / "articles.jsonl", "--limit", "1", "-o", folder / "vocabulary.jsonl"
+    )
     assert "1  entities dropped: over the limit" in output
     assert Vocabulary.load(folder / "vocabulary.jsonl").titles[3:] == ["Bonn"]

@@ -322,7 +322,16 @@ def test_other_parameters_are_another_artefact(sources: Path) -> None:
 def test_the_command_killed_with_its_workers_goes_on(sources: Path) -> None:
     line = page("Page", TEXT, "Bonn").to_json() + b"\n"
     (sources / "many.jsonl").write_bytes(line * 2500)
-    command = [sys.executable, "-m", "deixis.cli", "windows", "many.jsonl", "--vocabulary", "vocabulary.jsonl"]
+    command = [
+        sys.executable,
+        "-m",
+        "deixis.cli",
+        "wikipedia",
+        "windows",
+        "many.jsonl",
+        "--vocabulary",
+        "vocabulary.jsonl",
+    ]
     command += ["--tokenizer", "bert", "--workers", "2", "-o"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     killed = subprocess.Popen([*command, "killed"], cwd=sources, env=environment, stdout=subprocess.DEVNULL)

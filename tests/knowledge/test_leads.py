@@ -19,6 +19,7 @@ from deixis.knowledge.surfaces import key, short_titles
         ("Crorepati", "Crorepati ( transl . Who ? ; also simply known as KBC ) is a show.", ["KBC"]),
         ("Trade Office", "The Trade Office (Filipino: Kagawaran, abbreviated as TO) is a department.", ["TO"]),
         ("Lisa Rose", "Lisa Rose ( a.k.a . Dr. Lisa ) is an author.", ["Dr. Lisa"]),
+        ("Halle Airport", "Halle Airport ( IATA : HLE , ICAO: EDDH) is an airport.", ["HLE"]),
         ("Halle (town)", "Halle is a town in the south.", []),  # the title without its bracket is known anyway
         ("Velm", "Velm is a village, also known as Little Velm.", []),  # behind the verb anything may be told
         ("List of mayors", "The mayors, also known as bosses, are these.", []),

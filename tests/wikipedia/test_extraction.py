@@ -1,4 +1,4 @@
-"""`deixis articles`: what is kept, counted and said; the same bytes whatever happens on the way."""
+"""`deixis wikipedia articles`: what is kept, counted and said; the same bytes whatever happens on the way."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_workers_change_no_byte(tmp_path: Path, large: Path, monkeypatch: pytest
 def command(*arguments: object, **environment: str) -> subprocess.Popen[str]:
     small = "from deixis.wikipedia import dump; dump.CHUNK = dump.BLOCK = 1 << 17; from deixis.cli import main; main()"
     return subprocess.Popen(
-        [sys.executable, "-c", small, "articles", *map(str, arguments)],
+        [sys.executable, "-c", small, "wikipedia", "articles", *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

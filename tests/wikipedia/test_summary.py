@@ -116,12 +116,12 @@ def test_from_dump_to_windows_articles_are_read_twice(tmp_path: Path) -> None:
     make_tokenizer().save(tmp_path)
     articles, table = tmp_path / "articles.jsonl.zst", tmp_path / "redirects.tsv"
     commands: list[list[Any]] = [
-        ["articles", DUMP, "-o", articles, "--workers", 1],
-        ["redirects", articles, "-o", table],
-        ["vocabulary", articles, "--redirects", table, "-o", tmp_path / "vocabulary.jsonl"],
+        ["wikipedia", "articles", DUMP, "-o", articles, "--workers", 1],
+        ["wikipedia", "redirects", articles, "-o", table],
+        ["wikipedia", "vocabulary", articles, "--redirects", table, "-o", tmp_path / "vocabulary.jsonl"],
         ["candidates", "build", articles, "--redirects", table, "-o", tmp_path / "store", "--workers", 1],
         [
-            *("windows", articles, "--redirects", table, "--vocabulary", tmp_path / "vocabulary.jsonl"),
+            *("wikipedia", "windows", articles, "--redirects", table, "--vocabulary", tmp_path / "vocabulary.jsonl"),
             *("--tokenizer", tmp_path, "-o", tmp_path / "windows", "--workers", 1),
         ],
     ]

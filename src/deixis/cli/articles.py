@@ -1,4 +1,4 @@
-"""`deixis articles`: from a Wikipedia dump to articles with links."""
+"""`deixis wikipedia articles`: from a Wikipedia dump to articles with links."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def articles(
 ) -> None:
     """Read a Wikipedia dump as plain text with links at character offsets.
 
-    Example: `deixis articles enwiki-latest-pages-articles-multistream.xml.bz2 -o articles.jsonl.zst`
+    Example: `deixis wikipedia articles enwiki-latest-pages-articles-multistream.xml.bz2 -o articles.jsonl.zst`
 
     Only pages of the main namespace are kept; redirects are followed, disambiguation pages marked. If it is
     interrupted, the same command goes on where it was; the result is the same to the byte.

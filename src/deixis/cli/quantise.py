@@ -99,6 +99,6 @@ def _see(model: Path, path: Path) -> Tensor:
         if left <= 0:
             break
     if not documents:
-        raise InputError(f"{path} has no article with links at its start; expected what `deixis articles` writes")
+        raise InputError(f"{path} has no article with links at its start; expected article JSONL")
     whole = ModelFolder.load(model)
     return read_mentions(whole.network.eval(), whole.tokenizer, documents)

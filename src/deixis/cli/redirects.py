@@ -1,4 +1,4 @@
-"""`deixis redirects`: one table of where titles lead, drifted titles included."""
+"""`deixis wikipedia redirects`: one table of where titles lead, drifted titles included."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def redirects(
 ) -> None:
     """Gather redirects, and lead link targets that no page has any more to the entity that an alias names.
 
-    Example: `deixis redirects articles.jsonl.zst --aliases aliases.tsv -o redirects.tsv`
+    Example: `deixis wikipedia redirects articles.jsonl.zst --aliases aliases.tsv -o redirects.tsv`
 
-    Give the table to `deixis vocabulary`, `deixis candidates build` and `deixis windows` with `--redirects`.
+    Give the table with `--redirects` to `vocabulary`, `windows` and `deixis candidates build`.
     """
     from deixis.corpus.drift import build_redirects
     from deixis.corpus.names import NameSources

@@ -1,4 +1,4 @@
-"""`deixis vocabulary`: from articles to the entities that the model knows."""
+"""`deixis wikipedia vocabulary`: from articles to the entities that the model knows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def vocabulary(
 ) -> None:
     """Count the entities that articles link to and give each a row.
 
-    Example: `deixis vocabulary articles.jsonl.zst --min-count 2 -o vocabulary.jsonl`
+    Example: `deixis wikipedia vocabulary articles.jsonl.zst --min-count 2 -o vocabulary.jsonl`
 
     Rows 0 to 2 are [PAD], [UNK] and [MASK]; the others go by count, ties by title.
     """

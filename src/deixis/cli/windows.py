@@ -1,4 +1,4 @@
-"""`deixis windows`: from articles to tokenised training windows."""
+"""`deixis wikipedia windows`: from articles to tokenised training windows."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def windows(
 ) -> None:
     """Tokenise articles and pack them into windows that training maps into memory.
 
-    Example: `deixis windows articles.jsonl.zst --vocabulary vocabulary.jsonl --tokenizer bert -o windows`
+    Example: `deixis wikipedia windows articles.jsonl.zst --vocabulary vocabulary.jsonl --tokenizer bert -o windows`
 
     If it is interrupted, the same command goes on where it was; the result is the same to the byte.
     """

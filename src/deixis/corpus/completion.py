@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from deixis.documents import normalise_title
 from deixis.errors import InputError
+from deixis.languages.english import FUNCTION_WORDS
 from deixis.wikipedia.articles import Article, Link
 
 __all__ = ["UNLINKED", "add_unlinked", "complete", "describe", "own_names"]
@@ -127,18 +128,6 @@ _WORD = re.compile(r"\w+")
 _NAME_AFTER = re.compile(r"[ \-–]([^\W\d_]+)")
 
 
-def _set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-# Words that are capitalised only because they start a sentence.
-_FUNCTION_WORDS = _set(
-    "a although an and as at after before both but by during for from her his however if in into it its like near of "
-    "on or our over since so than that the their then these this those though through to under until unlike upon when "
-    "where whereas which while with within without yet"
-)
-
-
 def _first_word(surface: str) -> str:
     found = _WORD.match(surface)
     return found[0] if found else surface
@@ -161,7 +150,7 @@ def _part_of_name(text: str, start: int, end: int) -> bool:
     word = _last_word(before)
     if word.endswith(".") and len(word) > 3:  # the full stop of a sentence, not of an initial or a "Dr."
         return False
-    return word[:1].isupper() and word.lower() not in _FUNCTION_WORDS
+    return word[:1].isupper() and word.lower() not in FUNCTION_WORDS
 
 
 def _last_word(text: str) -> str:

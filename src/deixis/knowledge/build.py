@@ -145,16 +145,19 @@ class NamesBuilder:
         parameters: Mapping[str, Any],
         parents: Mapping[str, str],
         count: Callable[[Path], Occurrences] | None = None,
+        smoothing: float = 0.0,
     ) -> Manifest:
         """Write the store; the folder appears whole or not at all.
 
-        `count` is given the path of the trie of names, and returns how often they occur in text.
+        `count` is given the path of the trie of names, and returns how often they occur in text. With `smoothing`, a
+        title or an alias of an entity is worth that share of the entity's links, beside its own: somebody famous whom
+        few call so goes before a namesake whom nobody knows. Stores with it are not to be added to others.
         """
         if not self._titles:
             raise InputError("there is no link, title or alias in what was given; a store would be empty")
         self._add_titles()
         with folder_aside(folder) as aside:
-            arrays = self._arrays(aside) | self._occurrence_arrays(aside / "names.marisa", count)
+            arrays = self._arrays(aside, smoothing) | self._occurrence_arrays(aside / "names.marisa", count)
             for name, values in arrays.items():
                 with write_aside(aside / f"{name}.npy") as file:
                     np.save(file, _narrow(values))
@@ -165,7 +168,7 @@ class NamesBuilder:
             manifest.save(aside / MANIFEST)
         return manifest
 
-    def _arrays(self, folder: Path) -> Arrays:
+    def _arrays(self, folder: Path, smoothing: float) -> Arrays:
         ordered = sorted(self._titles)
         places = np.empty(len(ordered), np.int64)  # our number of a title -> its place in the alphabet
         places[[self._titles[title] for title in ordered]] = np.arange(len(ordered))
@@ -178,7 +181,7 @@ class NamesBuilder:
         return {
             "titles-offsets": np.cumsum([0, *map(len, encoded)]).astype(np.uint32),
             "popularity": popularity,
-            **self._name_arrays(places, folder / "names.marisa"),
+            **self._name_arrays(places, folder / "names.marisa", smoothing * popularity),
             **self._part_arrays(places, popularity, folder / "parts.marisa"),
         }
 
@@ -193,9 +196,11 @@ class NamesBuilder:
             table[list(numbers), column] += np.array(list(numbers.values()), np.uint32)
         return _sparse(table)
 
-    def _name_arrays(self, places: NDArray[np.int64], trie: Path) -> Arrays:
+    def _name_arrays(self, places: NDArray[np.int64], trie: Path, fame: NDArray[Any]) -> Arrays:
         owners, entities, counts, kinds = self._names.grouped(places, trie)
-        weights = np.array(WEIGHTS, np.float32)[kinds] + counts
+        worth = np.array(WEIGHTS, np.float32)[kinds]
+        counts += np.rint(worth * fame[entities]).astype(np.float32)
+        weights = worth + counts
         order = np.lexsort((entities, -weights, owners))
         return {
             "names-offsets": _offsets(owners, len(self._names)),

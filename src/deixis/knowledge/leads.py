@@ -20,6 +20,7 @@ MOST_WORDS = 6
 
 # "Agence France-Presse (AFP) is ..." or "(Filipino: Kagawaran ..., abbreviated as DTI)"
 _ABBREVIATION = re.compile(r"\(\s?(?:[^()]{0,60}?[\s,;])?([A-Z](?:[A-Za-z.]{0,5}[A-Z])\.?)\s?[,;)]")
+_AIRPORT = re.compile(r"\bIATA(?: code)?\s?:\s?([A-Z]{3})\b")
 _VERB = re.compile(r"\s(?:is|was|are|were|refers|has|have|had|became|occurred|took|began|won)\s")
 _SUBJECT = re.compile(r"(?:The |An? )?([^,;:(]+)")
 _CALLED = (
@@ -52,6 +53,7 @@ def names_in_lead(title: str, text: str) -> Iterator[str]:
 def _found(title: str, text: str) -> Iterator[str]:
     letters = {letter for short in initials(title) for letter in short}
     yield from (found[1] for found in _ABBREVIATION.finditer(text[:LEAD]) if key(found[1])[:1] in letters)
+    yield from _AIRPORT.findall(text[:LEAD])
     verb = _VERB.search(text, 0, LEAD)
     if verb is None:
         return

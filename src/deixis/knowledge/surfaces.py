@@ -34,7 +34,18 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
-from deixis.knowledge.english import NATIONS, STATES
+from deixis.languages.english import (
+    ABBREVIATIONS,
+    ATTACHED,
+    KINDS,
+    NATIONS,
+    OFFICES,
+    RANKS,
+    SMALL_WORDS,
+    STATES,
+    SUFFIXES,
+    YOUNGER,
+)
 
 __all__ = [
     "INITIALS",
@@ -94,33 +105,7 @@ def _key(surface: str) -> str:
     return text[4:] if text.startswith("the ") else text
 
 
-def _set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-_SUFFIXES = _set(
-    "inc incorporated corp corporation co company cos companies ltd limited plc group holding holdings ag sa nv spa "
-    "gmbh llc lp bv se ab asa oy kk kgaa and sons bros"
-)
-_ATTACHED = _set("area backed based born bound controlled held led owned run style trained")
-_OFFICES = {"department": "department", "dept": "department", "ministry": "ministry", "office": "office"}
-_RANKS = _set(
-    "mr mrs ms miss dr prof professor sen senator rep representative gen general lt col colonel capt captain sgt adm "
-    "admiral maj major gov governor president premier chancellor minister secretary judge justice sir dame lord lady "
-    "king queen prince princess pope cardinal archbishop bishop rev reverend father sheikh ayatollah mayor vice deputy "
-    "lieutenant major prime first chief"
-)
-_ABBREVIATIONS = {
-    "us": "united states", "uk": "united kingdom", "un": "united nations", "eu": "european union", "s": "south",
-    "n": "north", "e": "east", "w": "west", "ft": "fort", "mt": "mount", "st": "saint", "intl": "international",
-    "natl": "national", "univ": "university", "assn": "association", "govt": "government", "dept": "department",
-}  # fmt: skip
-_KINDS = _set(
-    "airport band campus channel city club corporation county district game group inc island league magazine "
-    "network news newspaper party province region series show state team tour tournament university war"
-)
 _REGIONS = frozenset({*STATES, *STATES.values(), *(nation for nations in NATIONS.values() for nation in nations)})
-_YOUNGER = _set("jr sr ii iii iv")
 
 
 @lru_cache(1 << 15)
@@ -137,21 +122,21 @@ def variants(name: str) -> tuple[str, ...]:
 
 def _company(words: list[str]) -> Iterator[str]:
     end = len(words)
-    while end > 1 and words[end - 1] in _SUFFIXES:
+    while end > 1 and words[end - 1] in SUFFIXES:
         end -= 1
     if end < len(words):
         yield " ".join(words[:end])
 
 
 def _attached(words: list[str]) -> Iterator[str]:
-    if len(words) > 1 and words[-1] in _ATTACHED:
+    if len(words) > 1 and words[-1] in ATTACHED:
         yield " ".join(words[:-1])
         yield from _nation(words[:-1])
 
 
 def _nation(words: list[str]) -> Iterator[str]:
     if len(words) > 1 and words[0] in ("s", "n") and words[1].startswith(("korea", "africa")):
-        words = [_ABBREVIATIONS[words[0]], *words[1:]]
+        words = [ABBREVIATIONS[words[0]], *words[1:]]
         yield " ".join(words)
     name = " ".join(words)
     yield from NATIONS.get(name, ())
@@ -162,14 +147,14 @@ def _nation(words: list[str]) -> Iterator[str]:
 
 
 def _abbreviation(words: list[str]) -> Iterator[str]:
-    if len(words) > 1 and any(word in _ABBREVIATIONS for word in words):
-        yield " ".join(_ABBREVIATIONS.get(word, word) for word in words)
+    if len(words) > 1 and any(word in ABBREVIATIONS for word in words):
+        yield " ".join(ABBREVIATIONS.get(word, word) for word in words)
 
 
 def _office(words: list[str]) -> Iterator[str]:
-    if len(words) < 2 or words[-1] not in _OFFICES:
+    if len(words) < 2 or words[-1] not in OFFICES:
         return
-    office = _OFFICES[words[-1]]
+    office = OFFICES[words[-1]]
     of = " ".join(word for word in words[:-1] if word != "us")
     if office == "department":
         yield f"united states department of {of}"
@@ -179,7 +164,7 @@ def _office(words: list[str]) -> Iterator[str]:
 
 def _rank(words: list[str]) -> Iterator[str]:
     start = 0
-    while start < len(words) - 1 and words[start] in _RANKS:
+    while start < len(words) - 1 and words[start] in RANKS:
         start += 1
         yield " ".join(words[start:])
 
@@ -205,7 +190,7 @@ def _plural(words: list[str]) -> Iterator[str]:
 
 
 def _middle(words: list[str]) -> Iterator[str]:
-    named = [word for word in words if word not in _YOUNGER]
+    named = [word for word in words if word not in YOUNGER]
     if len(named) > 2:
         yield f"{named[0]} {named[-1]}"
         yield " ".join(named[1:])
@@ -222,7 +207,7 @@ def _region(words: list[str]) -> Iterator[str]:
 
 
 def _kind(words: list[str]) -> Iterator[str]:
-    if len(words) > 1 and words[-1] in _KINDS:
+    if len(words) > 1 and words[-1] in KINDS:
         yield " ".join(words[:-1])
 
 
@@ -256,7 +241,6 @@ def title_parts(title: str) -> set[str]:
     return {" ".join(words[:size]) for size in sizes} | {" ".join(words[-size:]) for size in sizes}
 
 
-SMALL_WORDS = _set("a an and at de der des di du et for in la le of on the to und von")
 _INITIALS_SURFACE = re.compile(r"(?:[A-Z]\.?\s?){2,7}s?")
 
 

@@ -23,6 +23,7 @@ from deixis import __version__
 from deixis.artefacts import Manifest, digest_file, manifest_path, open_text, write_aside
 from deixis.documents import normalise_title
 from deixis.errors import InputError
+from deixis.languages.wikis import BRACKETED
 from deixis.wikipedia.articles import Article
 from deixis.wikipedia.dump import Chunk, Dump, Page, dumps_of, newest_revision, one_wiki, parse_pages
 from deixis.wikipedia.leads import lead_of
@@ -176,7 +177,7 @@ def _record(page: Page, site: Site, counts: Counts, redirects: dict[str, str]) -
         counts["dropped"][reason] += 1
         return None
     plain = parse(page.text, site)
-    disambiguation = plain.disambiguation or title.endswith("(disambiguation)")
+    disambiguation = plain.disambiguation or title.endswith(BRACKETED)
     counts["pages"]["disambiguation pages" if disambiguation else "articles"] += 1
     counts["links"]["found"] += len(plain.links)
     counts["links passed over"].update(plain.passed_over)

@@ -6,22 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from deixis.languages.english import ABBREVIATED
+
 __all__ = ["sentences"]
 
 # A full stop, question or exclamation mark, closing quotes and brackets, white space; then no lower-case letter.
 _END = re.compile(r"""[.!?。！？]["'”’»)\]]*\s+(?=[^\W_a-z]|["'“‘«(\[])|[。！？]|\n+""")
 _WORD_BEFORE = re.compile(r"[^\s(\[]*\Z")
-
-
-def _set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-# Cut after these and the next sentence starts in the middle of a name.
-_ABBREVIATIONS = _set(
-    "mr mrs ms dr prof st sr jr gen col capt lt sgt rev hon gov sen rep pres no vol vs etc inc ltd co corp dept fig "
-    "op cf ca b d c r jan feb mar apr jun jul aug sep sept oct nov dec mt ft e.g i.e u.s u.k"
-)
 
 
 def sentences(text: str, spans: Sequence[tuple[int, int]] = ()) -> Iterator[tuple[int, int]]:
@@ -51,4 +42,4 @@ def _abbreviated(text: str, stop: int) -> bool:
         return False
     found = _WORD_BEFORE.search(text, max(0, stop - 12), stop)
     word = found[0] if found else ""
-    return (len(word) == 1 and word.isupper()) or word.lower() in _ABBREVIATIONS
+    return (len(word) == 1 and word.isupper()) or word.lower() in ABBREVIATED

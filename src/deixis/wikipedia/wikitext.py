@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from deixis.languages.wikis import DISAMBIGUATION, REDIRECT
 from deixis.wikipedia.articles import Link
 from deixis.wikipedia.titles import Kind, Site
 
@@ -36,7 +37,7 @@ def parse(wikitext: str, site: Site) -> PlainText:
     """Return the plain text of a page with its links to articles."""
     passed_over: Counter[str] = Counter()
     source = _cut_opaque(_with_breaks(wikitext))
-    disambiguation = _DISAMBIGUATION.search(source) is not None
+    disambiguation = DISAMBIGUATION.search(source) is not None
     source = _cut_templates(source)
     source = _cut_tables(source)
     source = _cut_asides(source, site, passed_over)
@@ -515,32 +516,10 @@ _COLON = frozenset({":", " "})
 
 # --- Whole pages --------------------------------------------------------------------------------------------------
 
-_DISAMBIGUATION = re.compile(
-    r"\{\{\s*(?:template:|msg:)?(?:"
-    r"(?:[\w -]*[ -]|tla|4la|3la)?disambig(?:uation)?"
-    r"(?:[ -](?:page|cleanup|cleaned|geo|name|human|surname|ship|school)[\w -]*)?"
-    r"|dab|geodis|hndis|hndisambig|[2-5](?:cc|la|lc)|lnd|numberdis|roaddis|mathdab|schooldis|shipindex|disamb|"
-    r"begriffsklärung|homonymie|paronymie|desambiguación|desambiguação|desambig|desambigua|disambigua|"
-    r"dp|doorverwijspagina|ujednoznacznienie|неоднозначность|багатозначність|пояснителна страница|"
-    r"förgrening|gren|flertydig|peker|täsmennyssivu|rozcestník|egyért|dezambiguizare|anlam ayrımı|"
-    r"曖昧さ回避|aimai|消歧义|disambig-geo|동음이의|توضيح|ابهام‌زدایی|פירושונים|trang định hướng|"
-    r"nuozeimeibys|nūzeimeibys"
-    r")\s*(?:\||\}\})|__DISAMBIG__",
-    re.IGNORECASE,
-)
-
-_REDIRECT = re.compile(
-    r"\s*#\s*(?:redirect(?:ion)?|weiterleitung|redirección|redireccion|redirecionamento|rinvia|doorverwijzing|"
-    r"patrz|przekieruj|tam|перенаправление|перенапр|перенаправлення|виж|přesměruj|omdirigering|ohjaus|uudelleenohjaus|"
-    r"yönlendirme|yönlendir|転送|リダイレクト|重定向|넘겨주기|تحويل|تغییر_مسیر|تغییرمسیر|הפניה|átirányítás|alih|lencong|"
-    r"đổi|ανακατευθυνση|преусмери|preusmeri|ümber)\s*:?\s*\[\[([^\[\]\n|]*)",
-    re.IGNORECASE,
-)
-
 
 def redirect_target(wikitext: str) -> str | None:
     """Return the raw target of a redirect page, for dumps that do not say which pages are redirects."""
     if "#" not in wikitext[:20]:
         return None
-    match = _REDIRECT.match(wikitext)
+    match = REDIRECT.match(wikitext)
     return None if match is None else html.unescape(match[1])

@@ -1,10 +1,32 @@
-"""Nations, peoples and the words for them, "Dutch" for the Netherlands; states of the United States, "NY"."""
+"""English: nations and their peoples, states, ranks, companies, offices, abbreviations, small words.
+
+All as keys of surfaces have them (knowledge/surfaces.py). Names in other languages are read by the same rules; these
+words hardly occur in them.
+"""
 
 from __future__ import annotations
 
-__all__ = ["NATIONS", "STATES"]
+__all__ = [
+    "ABBREVIATED",
+    "ABBREVIATIONS",
+    "ATTACHED",
+    "FUNCTION_WORDS",
+    "KINDS",
+    "NATIONS",
+    "OFFICES",
+    "RANKS",
+    "SMALL_WORDS",
+    "STATES",
+    "SUFFIXES",
+    "YOUNGER",
+]
 
-# nation: words; as surface keys (see surfaces.py)
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+# nation: words; as keys
 _TABLE = """
 abkhazia: abkhaz, abkhazian; afghanistan: afghan, afghani; albania: albanian; algeria: algerian; andorra: andorran;
 angola: angolan; argentina: argentine, argentinian, argentinean; armenia: armenian; australia: australian, aussie;
@@ -73,3 +95,46 @@ utah; vt vermont; va virginia; wa washington; wv west virginia; wi wisconsin; wy
 """
 # letters -> state of the United States
 STATES = {code: state for entry in " ".join(_STATES.split()).split("; ") for code, _, state in [entry.partition(" ")]}
+
+# of companies, which a name may lack
+SUFFIXES = _set(
+    "inc incorporated corp corporation co company cos companies ltd limited plc group holding holdings ag sa nv spa "
+    "gmbh llc lp bv se ab asa oy kk kgaa and sons bros"
+)
+# behind a name and a hyphen: "Boston-based"
+ATTACHED = _set("area backed based born bound controlled held led owned run style trained")
+# "Agriculture Department" is the Department of Agriculture
+OFFICES = {"department": "department", "dept": "department", "ministry": "ministry", "office": "office"}
+# before a person's name
+RANKS = _set(
+    "mr mrs ms miss dr prof professor sen senator rep representative gen general lt col colonel capt captain sgt adm "
+    "admiral maj major gov governor president premier chancellor minister secretary judge justice sir dame lord lady "
+    "king queen prince princess pope cardinal archbishop bishop rev reverend father sheikh ayatollah mayor vice deputy "
+    "lieutenant major prime first chief"
+)
+# words that a title spells out
+ABBREVIATIONS = {
+    "us": "united states", "uk": "united kingdom", "un": "united nations", "eu": "european union", "s": "south",
+    "n": "north", "e": "east", "w": "west", "ft": "fort", "mt": "mount", "st": "saint", "intl": "international",
+    "natl": "national", "univ": "university", "assn": "association", "govt": "government", "dept": "department",
+}  # fmt: skip
+# behind a name that is one without them: "Reader's Digest magazine"
+KINDS = _set(
+    "airport band campus channel city club corporation county district game group inc island league magazine "
+    "network news newspaper party province region series show state team tour tournament university war"
+)
+# behind a person's name
+YOUNGER = _set("jr sr ii iii iv")
+# that begin and end no name by themselves
+SMALL_WORDS = _set("a an and at de der des di du et for in la le of on the to und von")
+# Words that are capitalised only because they start a sentence.
+FUNCTION_WORDS = _set(
+    "a although an and as at after before both but by during for from her his however if in into it its like near of "
+    "on or our over since so than that the their then these this those though through to under until unlike upon when "
+    "where whereas which while with within without yet"
+)
+# Cut after these and the next sentence starts in the middle of a name.
+ABBREVIATED = _set(
+    "mr mrs ms dr prof st sr jr gen col capt lt sgt rev hon gov sen rep pres no vol vs etc inc ltd co corp dept fig "
+    "op cf ca b d c r jan feb mar apr jun jul aug sep sept oct nov dec mt ft e.g i.e u.s u.k"
+)
