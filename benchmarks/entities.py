@@ -39,10 +39,10 @@ import torch
 from numpy.typing import NDArray
 
 from deixis.artefacts import MANIFEST, Manifest, digest_file, folder_aside
-from deixis.corpus.counting import gather_redirects, read_titles
+from deixis.corpus.counting import gather_redirects
 from deixis.corpus.packing import PackingConfig, split_of
 from deixis.corpus.windows import SPLITS, Split, WindowSet
-from deixis.datasets import open_dataset, read_redirects
+from deixis.datasets import open_dataset, read_redirects, read_titles
 from deixis.datasets.jsonl import stream_documents
 from deixis.documents import Candidate, Document, Mention
 from deixis.folder.edit import add, build_folder, remove, save_edited

@@ -1,8 +1,9 @@
-"""Reading Wikipedia: agreement with mwparserfromhell, and speed and link recall beside wikipedia2vec and wikiextractor.
+"""Reading Wikipedia: agreement with mwparserfromhell, speed and link recall beside two peers, rows made of leads.
 
 python benchmarks/wikipedia.py parsers ENWIK8              which parser: seconds and links of three
 python benchmarks/wikipedia.py agreement DUMP...           link by link, and markup left in the text
 python benchmarks/wikipedia.py speed ENWIK8 --work FOLDER  interleaved with the peers, each in a venv of its own
+python benchmarks/wikipedia.py rows ARTICLES --count N     rows a second by the packaged encoder
 """
 
 from __future__ import annotations
@@ -30,9 +31,11 @@ from urllib.parse import unquote
 import mwparserfromhell
 from mwparserfromhell import nodes
 
+from deixis.folder.model_folder import ModelFolder, packaged_model
 from deixis.wikipedia import wikitext
 from deixis.wikipedia.articles import read_articles
 from deixis.wikipedia.dump import Dump, Page, dumps_of, read_pages
+from deixis.wikipedia.summary import read_summary
 from deixis.wikipedia.titles import Site
 
 TRAIL = re.compile(f"[{wikitext._TRAIL}]*")
@@ -379,8 +382,23 @@ def speed(path: Path, work: Path, runs: int) -> None:
             )
 
 
+def rows(path: Path, count: int, device: str) -> None:
+    """Print how many rows a second are made of the first sentences of articles."""
+    folder = ModelFolder.load(packaged_model())
+    folder.network.to(device).eval()
+    assert folder.describer is not None
+    pages = [page for page in read_summary(path).pages if page.meanings is None]
+    texts = [(page.title, page.lead or None) for page in (pages * (count // len(pages) + 1))[:count]]
+    wall, cpu = time.perf_counter(), time.process_time()
+    folder.describer.rows(folder.network, folder.tokenizer, texts)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    seconds, unit = (cpu, "core") if device == "cpu" else (wall, device)
+    print(f"{count:,} rows in {wall:.1f} s of wall, {cpu:.1f} s of CPU: {count / seconds:,.0f} a {unit} second")
+    print(f"7 million: {7e6 / (count / seconds) / 3600:.1f} {unit} hours")
+
+
 def main() -> None:
-    """Parse the arguments and run one of the three."""
+    """Parse the arguments and run one of the four."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("parsers")
@@ -392,8 +410,14 @@ def main() -> None:
     three.add_argument("dump", type=Path)
     three.add_argument("--work", type=Path, help="where to install the peers and write; by default a temporary folder")
     three.add_argument("--runs", type=int, default=3)
+    four = commands.add_parser("rows")
+    four.add_argument("articles", type=Path)
+    four.add_argument("--count", type=int, default=1000)
+    four.add_argument("--device", default="cpu")
     given = parser.parse_args()
-    if given.command == "parsers":
+    if given.command == "rows":
+        rows(given.articles, given.count, given.device)
+    elif given.command == "parsers":
         parsers(given.dump, given.step)
     elif given.command == "agreement":
         agreement(given.dumps)

@@ -57,7 +57,10 @@ def made(known: Any, tmp_path: Path) -> Path:
     packed(
         wikipedia / "redirects" / "football-clubs.tsv.xz", ["Halle FC, 1901, @ Ground, Halle\tVelm\tThe Rowers # old"]
     )
-    given = [str(out), "--wikipedia", str(wikipedia), "--enwik8", str(enwik8)]
+    packed(wikipedia / "simple-en.jsonl.xz", [orjson.dumps({"title": "Halle F.C.", "text": "It plays."}).decode()])
+    include = wikipedia / "include.txt"
+    include.write_text("Velm Cup\n")
+    given = ["--include", str(include), str(out), "--wikipedia", str(wikipedia), "--enwik8", str(enwik8)]
     assert known.main(given) == 0
     return out
 
@@ -69,15 +72,18 @@ def test_a_world_is_made(made: Path) -> None:
         "Halle F.C.": "Halle F.C. is a football club.",
         "Lena Brandt": "Lena Marie Brandt, also known as the Oar Queen, is a rower.",
         "Oarwick, Velm": "Oarwick is a place in Velm.",
-        "Silver Oar": "",  # its only line is too short for a lead
+        "Silver Oar": "The Silver Oar is a race on the Velm that Lena Brandt won.",
         "Tom Marsh": "rower of Halle (d. 2001)",
+        "Velm Cup": "",
     }
     names = Names.open(made / "everything")
     for surface in ("Brandt", "Lena Brandt", "Oar Queen", "Lena Marie Brandt"):
         assert [candidate.entity for candidate in names.lookup(surface)] == ["Lena Brandt"]
     assert [candidate.entity for candidate in names.lookup("The Rowers")] == ["Halle F.C."]
     assert [candidate.entity for candidate in names.lookup("Oarwick")] == ["Oarwick, Velm"]
-    assert {title for title, _ in names.titles()} == set(texts)
+    assert {title for title, _ in names.titles()} == set(texts) - {"Velm Cup"}
+    shipped = (made / "ship.txt").read_text().splitlines()
+    assert sorted(shipped) == sorted(texts) and shipped[:2] == ["Velm Cup", "Oarwick, Velm"]
 
 
 @pytest.mark.parametrize(

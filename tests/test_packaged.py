@@ -31,7 +31,7 @@ def nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ["link", "Messi won the World Cup."],
         ["disambiguate", "documents.jsonl"],
         ["serve", "--port", "0"],
-        ["evaluate", "--data", ".", "--set", "msnbc"],
+        ["evaluate", "sets", "msnbc", "--data", "."],
     ],
 )
 def test_a_checkout_without_it_says_so(nothing: None, arguments: list[str]) -> None:

@@ -53,7 +53,7 @@ def test_fields_change_their_preset(stage: str) -> None:
         ("described", "entities describe"),
         ("model", "calibrate"),
         ("finetune", "finetune"),
-        *((f"reports.{name}", "evaluate") for name in TABLES["reports"]),
+        *((f"reports.{name}", "evaluate sets") for name in TABLES["reports"]),
     ],
 )
 def test_options_are_those_of_the_command(table: str, command: str) -> None:
@@ -64,7 +64,8 @@ def test_options_are_those_of_the_command(table: str, command: str) -> None:
     for word in command.split():
         named = named.commands[word]
     known = {name for option in named.params for name in option.opts}
-    given = {f"--{name}" for name, value in found.items() if not isinstance(value, dict) and name != "documents"}
+    arguments = ("documents", "sets")
+    given = {f"--{name}" for name, value in found.items() if not isinstance(value, dict) and name not in arguments}
     assert given <= known
 
 
@@ -150,7 +151,7 @@ links = 1000
 [model]
 set = "DOCUMENTS"
 [reports.velm]
-set = ["DOCUMENTS"]
+sets = ["DOCUMENTS"]
 candidates = "model"
 order = "confidence"
 """

@@ -1,4 +1,4 @@
-"""The model card: CARD.md with the figures of reports that `deixis evaluate --json` wrote, none of them typed.
+"""The model card: CARD.md with the figures of reports that `deixis evaluate sets --json` wrote, none of them typed.
 
 python recipes/default/card.py MODEL REPORT...      # writes MODEL/README.md
 """

@@ -1,15 +1,17 @@
 """All that is known of Wikipedia's entities: one table of redirects, a text for each entity, and names for all.
 
-    python recipes/default/known.py OUT --wikipedia FOLDER --enwik8 ARTICLES [--earlier REDIRECTS]
+    python recipes/default/known.py OUT --wikipedia FOLDER --enwik8 ARTICLES [--earlier REDIRECTS] [--include TITLES]
 
-ARTICLES is what `deixis articles` made of enwik8; REDIRECTS the table of a model whose titles are to be kept. What is
-made, in OUT; what is there already is not made again:
+ARTICLES is what `deixis articles` made of enwik8; REDIRECTS the table of a model whose titles are to be kept; TITLES
+are entities anyway, without names of their own: candidates of the benchmarks. What is made, in OUT; what is there
+already is not made again:
 
     aliases.tsv       other names of entities from lists, their titles spelt as they are known here
     redirects.tsv     from<TAB>to: redirects of pages and tables, older titles, titles described alike, other spellings
     places.tsv        title<TAB>description of places (places.py)
     texts.tsv.zst     title<TAB>description of every entity, the best description of each, empty where there is none
     everything        the names of all entities, as `deixis candidates build` makes them
+    ship.txt          all entities, the more used before the less (shipped.py): any part from the top may travel
 
 An entity is what is linked, described, the subject of an article, or where a redirect leads. The best description is a
 sentence of a page, then a sentence of an article's own text, then a phrase beside a link in a list, then of a place.
@@ -26,19 +28,24 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+import orjson
 import zstandard
 from places import read_places
+from shipped import Use, rank
 
 from deixis.artefacts import digest_file, read_lines, write_aside
 from deixis.corpus.completion import own_names
+from deixis.corpus.counting import read_titles
 from deixis.corpus.drift import build_redirects
 from deixis.corpus.names import NameSources, add_annotated, add_articles, count_names, read_pairs
 from deixis.documents import normalise_title
 from deixis.errors import DeixisError
 from deixis.knowledge.build import NamesBuilder
+from deixis.knowledge.names import Names
 from deixis.knowledge.occurrences import Occurrences
 from deixis.knowledge.surfaces import key, short_titles
 from deixis.wikipedia.articles import Article, read_articles
+from deixis.wikipedia.leads import lead_of
 from deixis.wikipedia.redirects import Redirects, read_redirects
 from deixis.wikipedia.summary import read_summary
 
@@ -52,10 +59,7 @@ DESCRIPTIONS = (
 )
 MOVED = ("title-drift-en.tsv.xz", "page-redirects-en.tsv.xz", "redirects-html-en.tsv.xz")
 
-SMOOTHING = (
-    0.25  # of an entity's links; from 0.1 to 1 the first candidates are right as often (benchmarks/candidates.md)
-)
-LEAD = 400  # characters of an article that describe its subject
+SMOOTHING = 0.25  # of an entity's links; with 0.1 to 1 the first candidates are right about as often
 NAMED = 120  # characters of a description that name its subject
 PHRASE = 160  # characters of the longest phrase of a list
 # "Emil Holub – Czech explorer", "1847 – Emil Holub, Czech explorer (d. 1902)"
@@ -87,16 +91,7 @@ class Seen:
             if subjects:
                 self.pages.add(article.title)
             if subjects and not article.disambiguation:
-                self.leads.setdefault(article.title, _lead(article.text))
-
-
-def _lead(text: str) -> str:
-    """Return the first line of running text, cut at the end of a sentence."""
-    for line in text.split("\n")[:12]:
-        if len(line) > 60 and " | " not in line and line.rstrip().endswith((".", ")")):
-            cut = line[:LEAD].rfind(". ")
-            return line[: cut + 1] if len(line) > LEAD and cut > 0 else line[:LEAD]
-    return ""
+                self.leads.setdefault(article.title, lead_of(article.title, article.text))
 
 
 def _phrases(article: Article) -> Iterator[tuple[str, str]]:
@@ -224,8 +219,10 @@ def write_texts(
 class Known:
     """The artefacts, each made from those before it."""
 
-    def __init__(self, out: Path, wikipedia: Path, enwik8: Path, earlier: Path | None) -> None:
+    def __init__(self, out: Path, wikipedia: Path, enwik8: Path, earlier: Path | None, include: Path | None) -> None:
         self.out, self.tables, self.earlier = out, wikipedia / "redirects", earlier
+        self.included = frozenset(read_titles(include)) if include is not None else frozenset()
+        self.simple = wikipedia / "simple-en.jsonl.xz"
         self.articles = [enwik8, *(wikipedia / name for name in PAGES)]
         self.annotated = [wikipedia / name for name in ANNOTATED]
         self.described = [wikipedia / name for name in DESCRIPTIONS]
@@ -284,7 +281,7 @@ class Known:
         """Write texts.tsv.zst."""
         places = dict(read_pairs(self.out / "places.tsv", "a title, a tab and a description"))
         sources = (self.texts, self.seen.leads, self.seen.phrases, places)
-        titles = {*self.seen.pages, *self.seen.links, *(title for _, title in self.aliases)}
+        titles = {*self.seen.pages, *self.seen.links, *(title for _, title in self.aliases), *self.included}
         described, entities = write_texts(path, sources, self.redirects, titles)
         print(f"{entities:,} entities, {described:,} of them described", file=sys.stderr)
 
@@ -295,21 +292,43 @@ class Known:
             add_articles(builder, read_summary(file))
         for file in self.annotated:
             add_annotated(builder, read_summary(file))
-        for title, text in read_pairs(self.out / "texts.tsv.zst", "a title, a tab and a description"):
-            builder.add_description(title, text)
+        linked = {self.redirects.get(title, title) for title in self.seen.links}
+        for title, text in self.entities():
+            if text or title in linked or title not in self.included:
+                builder.add_description(title, text)
         clubs = read_clubs(self.tables / "football-clubs.tsv.xz", self.texts)
         for alias, title in (*self.aliases, *clubs):
             builder.add_alias(alias, title)
-        parents = {name: digest_file(self.out / name) for name in self.steps() if name != path.name}
+        parents = {name: digest_file(self.out / name) for name in self.steps() if (self.out / name).is_file()}
 
-        def count(trie: Path) -> Occurrences:
-            total = Occurrences(Counter(), Counter(), Counter())
+        def count(trie: Path) -> Iterator[Occurrences]:
             for file in (*self.articles, *self.annotated):
-                count_names(total, file, trie)
-            return total
+                yield from count_names(file, trie)
 
         made = builder.save(path, {"occurrences": True, "smoothing": SMOOTHING}, parents, count, SMOOTHING)
         print(made.counts, file=sys.stderr)
+
+    def entities(self) -> Iterator[tuple[str, str]]:
+        """Yield every entity with its description."""
+        yield from read_pairs(self.out / "texts.tsv.zst", "a title, a tab and a description")
+
+    def make_ship(self, path: Path) -> None:
+        """Write ship.txt."""
+        places = dict(read_pairs(self.out / "places.tsv", "a title, a tab and a description"))
+        popularity = dict(Names.open(self.out / "everything").titles())
+        uses = {title: Use(popularity.get(title, 0), described=bool(text)) for title, text in self.entities()}
+        for title, text in self.entities():
+            uses[title].american = ", " in title and bool(text) and text == places.get(title)
+        for other, title in (*self.redirects.items(), *self.aliases):
+            if (use := uses.get(self.redirects.get(title, title))) is not None and other != title:
+                use.other_titles += 1
+        for _, line in read_lines(self.simple):
+            title = normalise_title(orjson.loads(line)["title"])
+            if (use := uses.get(self.redirects.get(title, title))) is not None:
+                use.simple = True
+        first = frozenset(self.redirects.get(title, title) for title in self.included)
+        with write_aside(path) as file:
+            file.writelines(f"{title}\n".encode() for title in rank(uses, first))
 
     def steps(self) -> dict[str, Callable[[Path], None]]:
         """Return what makes each artefact, in their order."""
@@ -319,6 +338,7 @@ class Known:
             "places.tsv": self.make_places,
             "texts.tsv.zst": self.make_texts,
             "everything": self.make_names,
+            "ship.txt": self.make_ship,
         }
 
 
@@ -329,10 +349,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--wikipedia", type=Path, required=True, help="the folder with articles, descriptions, aliases")
     parser.add_argument("--enwik8", type=Path, required=True, help="the articles of enwik8")
     parser.add_argument("--earlier", type=Path, help="redirects of a model whose titles are kept")
+    parser.add_argument("--include", type=Path, help="titles, one a line, that are entities anyway")
     given = parser.parse_args(arguments)
     given.out.mkdir(parents=True, exist_ok=True)
     try:
-        for name, make in Known(given.out, given.wikipedia, given.enwik8, given.earlier).steps().items():
+        for name, make in Known(given.out, given.wikipedia, given.enwik8, given.earlier, given.include).steps().items():
             if not (given.out / name).exists():
                 print(f"making {name}", file=sys.stderr, flush=True)
                 make(given.out / name)

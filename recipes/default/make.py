@@ -254,11 +254,13 @@ class Recipe:
             sys.exit(1)
 
     def evaluate(self, name: str, model: Path, path: Path) -> None:
-        own = options(self.tables["reports"][name])
+        table = dict(self.tables["reports"][name])
+        sets, own = table.pop("sets"), options(table)
         path.parent.mkdir(parents=True, exist_ok=True)
         aside = path.with_suffix(".part")
         with aside.open("w") as file, contextlib.redirect_stdout(file):
-            run("evaluate", "--data", self.benchmarks, "--model", model, "--redirects", self.redirects, *own, "--json")
+            given = ["--data", self.benchmarks, "--model", model, "--redirects", self.redirects]
+            run("evaluate", "sets", *sets, *given, *own, "--json")
         aside.replace(path)
 
     def make_card(self) -> None:

@@ -154,6 +154,8 @@ _KINDS = {"integer": "a whole number", "number": "a number", "boolean": "true or
 def _alternative(schema: dict[str, Any]) -> str:
     if "enum" in schema:
         return "one of " + ", ".join(map(str, schema["enum"]))
+    if schema.get("type") == "array":
+        return _alternative(schema["items"])
     if "const" in schema:
         return repr(schema["const"])
     if schema.get("type") == "null":

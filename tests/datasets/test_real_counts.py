@@ -10,6 +10,8 @@ from deixis.datasets import open_dataset, read_redirects
 from deixis.datasets.dataset import Dataset, Report
 from deixis.datasets.pprforned import attach_pprforned
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("name", "annotations", "mentions", "documents"),

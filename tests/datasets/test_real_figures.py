@@ -17,8 +17,12 @@ from deixis.datasets.published import read_published
 from deixis.evaluation import describe
 from deixis.evaluation.plan import Plan, carry_out
 from deixis.evaluation.reporting import analyse
+from deixis.evaluation.settings import SetsSettings
+from deixis.settings import Order
 
 from ..evaluation.fakes import Scripted
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize(
@@ -71,9 +75,9 @@ CASES: list[dict[str, Any]] = [
 ]
 
 
-def figures(data: Path, model: Scripted, orders: tuple[str, ...], top: int | None = None) -> tuple[Any, ...]:
+def figures(data: Path, model: Scripted, orders: tuple[Order, ...], top: int | None = None) -> tuple[Any, ...]:
     """Return all that is printed of AIDA testb with PPRforNED, but for the seconds, and every judgement."""
-    plan = Plan(data, (("aida-b", "ppr"),), orders, top=top, cut_ppr=top is not None)
+    plan = Plan(data, (("aida-b", "ppr"),), SetsSettings(order=orders, top=top))
     result = carry_out(plan, model).results[0]
     record = result.to_record()
     for run in record["runs"]:

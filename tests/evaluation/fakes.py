@@ -7,12 +7,14 @@ import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 from deixis.datasets.dataset import Dataset, Report
 from deixis.documents import Candidate, Document, Mention, Resolution, Resolutions
 from deixis.knowledge.source import CandidateSource
 from deixis.knowledge.vocabulary import Vocabulary
+from deixis.settings import Settings
+
+LOCAL = Settings(order="local", top=None)
 
 
 @cache
@@ -29,10 +31,10 @@ class Scripted:
     vocabulary: Vocabulary | None = None
     candidates: CandidateSource | None = None
 
-    def disambiguate_many(self, documents: Iterable[Document], **changes: Any) -> Iterator[Resolutions]:
-        assert changes["top"] is None
+    def disambiguate_many(self, documents: Iterable[Document], settings: Settings) -> Iterator[Resolutions]:
+        assert settings.top is None  # the lists are cut already
         for document in documents:
-            yield self._answer(document, changes["order"])
+            yield self._answer(document, settings.order)
 
     def _answer(self, document: Document, order: str) -> Resolutions:
         answers = []

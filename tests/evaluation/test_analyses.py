@@ -1,13 +1,11 @@
-"""Table 3's bins, disagreements and calibration on cases small enough to check by eye."""
+"""Table 3's bins and disagreements on cases small enough to check by eye."""
 
 from __future__ import annotations
 
 import pytest
 
 from deixis.errors import InputError
-from deixis.evaluation import Judgement, by_frequency, calibration, disagreements, run_order
-
-from .fakes import Scripted, random_dataset
+from deixis.evaluation import Judgement, by_frequency, disagreements
 
 
 def judgement(gold: str, answer: str | None, probability: float = 0.5, *, listed: bool = True, k: int = 0) -> Judgement:
@@ -36,30 +34,3 @@ def test_disagreements_mention_by_mention() -> None:
     assert [(item.mention, item.pattern) for item in found] == [(1, ("confidence",)), (2, ())]
     with pytest.raises(InputError, match="not over the same mentions"):
         disagreements({"local": local, "confidence": confidence[::-1]})
-
-
-def test_calibration_by_hand() -> None:
-    given = [
-        judgement("A", "A", 1.0),
-        judgement("A", "B", 0.95),
-        judgement("A", "A", 0.5),
-        judgement("A", "B", 0.0),
-        judgement("A", None, 0.0),
-    ]
-    result = calibration(given)
-    assert result.mentions == 4
-    assert [b.mentions for b in result.bins] == [1, 0, 0, 0, 1, 0, 0, 0, 0, 2]
-    assert result.bins[9].accuracy == 0.5
-    # gaps: |0 - 0|, |0.5 - 1|, 2 * |0.975 - 0.5|, over four answers
-    assert result.error == pytest.approx((0.5 + 2 * 0.475) / 4)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_every_answer_is_in_one_bin(seed: int) -> None:
-    run = run_order(Scripted(), random_dataset(seed), "local", top=None)
-    result = calibration(run.judgements, bins=7)
-    answered = [j for j in run.judgements if j.answer is not None]
-    assert sum(b.mentions for b in result.bins) == len(answered) == result.mentions
-    assert 0 <= result.error <= 1
-    for b in result.bins:
-        assert b.mentions == 0 or b.low <= b.confidence <= b.high

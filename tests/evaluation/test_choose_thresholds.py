@@ -1,21 +1,19 @@
-"""None of these: the threshold that held-out data asks for, written into the model, and heeded by what links texts."""
+"""The answer threshold that held-out data asks for, written into the model, and heeded by what links texts."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import orjson
 import pytest
-from typer.testing import CliRunner
 
-from deixis.cli import app
 from deixis.datasets.dataset import Dataset, Report
 from deixis.documents import Document
 from deixis.errors import InputError
 from deixis.evaluation.choose_thresholds import THRESHOLDS, Point, calibrate, choose, curve_table
-from deixis.evaluation.end_to_end import EndToEnd, link_set
-from deixis.folder.model_folder import Linking, ModelFolder
+from deixis.evaluation.texts import Score, score_ways
+from deixis.folder.model_folder import Linking
 from deixis.inference import Disambiguator
+from deixis.settings import Settings
 from deixis.toy import marked
 
 DOCUMENTS = (
@@ -29,54 +27,33 @@ DATASET = Dataset("velm", DOCUMENTS, Report(3))
 
 def test_one_run_gives_the_answers_of_every_threshold(island: Path) -> None:
     nlp = Disambiguator.load(island / "model")
-    points = calibrate(nlp, DATASET, nlp.detector, names=[0.1], priors=[0.0, 1.0])  # type: ignore[arg-type]
+    points = calibrate(nlp, DATASET, Settings(), names=[0.1], priors=[0.0, 1.0])
     some = len(THRESHOLDS)
     assert [point.linking for point in points[:some]] == [Linking(0.1, threshold, 0.0) for threshold in THRESHOLDS]
     for place in (0, 50, 90, some - 1, some + 50):
-        linking, counts = points[place].linking, points[place].counts
-        assert nlp.detector is not None
-        asked = link_set(nlp, DATASET, nlp.detector, "deixis", answer_threshold=linking.answers, prior=linking.prior)
-        assert counts == asked
-    assert points[0].counts.coverage == 1 and points[99].counts.coverage < 1
+        linking = points[place].linking
+        settings = Settings(answer_threshold=linking.answers, prior=linking.prior)
+        (asked,) = score_ways(nlp, DATASET, ["found"], settings)
+        assert (points[place].score, points[place].found) == (asked.entities, asked.found)
+    assert points[0].coverage == 1 and points[99].coverage < 1
 
 
 def point(threshold: float, answers: int, right: int) -> Point:
-    return Point(Linking(0.1, threshold), EndToEnd("set", "deixis", golds=10, found=12, answers=answers, right=right))
+    return Point(Linking(0.1, threshold), "set", 12, Score(10, answers, right))
 
 
 def test_the_choice_is_the_best_f1_or_the_most_recall_at_a_precision() -> None:
     points = [point(0.0, 12, 7), point(0.3, 10, 7), point(0.4, 10, 7), point(0.8, 5, 5), point(0.9, 3, 3)]
     assert choose(points).linking.answers == 0.3  # the lower of two equals
     flat = [
-        Point(Linking(0.1, threshold), EndToEnd("set", "deixis", golds=5000, found=5000, answers=answers, right=right))
+        Point(Linking(0.1, threshold), "set", 5000, Score(5000, answers, right))
         for threshold, answers, right in ((0.1, 5000, 3500), (0.3, 4900, 3495), (0.6, 4500, 3355), (0.9, 3000, 2500))
     ]
-    assert max(flat, key=lambda one: one.counts.f1).linking.answers == 0.6
+    assert max(flat, key=lambda one: one.score.f1).linking.answers == 0.6
     assert choose(flat).linking.answers == 0.3  # 0.6 is better by a breath, and leaves more open
     assert choose(points, 0.9).linking.answers == 0.8
-    with pytest.raises(InputError, match=r"no threshold reaches a precision of 0\.9; the most is 0\.700, at 0\.3"):
+    with pytest.raises(InputError, match=r"no threshold reaches a precision of 0\.9; the highest is 0\.700, at 0\.3"):
         choose(points[:2], 0.9)
     table = curve_table(points, points[1])
     assert [row[0] for row in table.rows] == ["0.1", "→ 0.1", "0.1", "0.1", "0.1"]
     assert table.rows[1][-4:] == ("83.3", "70.0", "70.0", "70.0")
-
-
-def test_the_command_writes_a_model_that_heeds_it(island: Path, tmp_path: Path) -> None:
-    mine, target = tmp_path / "mine.jsonl", tmp_path / "calibrated"
-    mine.write_bytes(b"".join(document.to_json() + b"\n" for document in DOCUMENTS))
-    arguments = ["calibrate", str(island / "model"), "--set", str(mine), "--precision", "0.99", "--prior", "0.5"]
-    done = CliRunner().invoke(app, [*arguments, "-o", str(target), "--markdown"])
-    assert done.exit_code == 0, done.exception
-    assert "| → 0.1 | 0.5 |" in done.stdout
-    linking = ModelFolder.load(target).linking
-    assert linking.prior == 0.5 and linking.answers > 0.5
-    nlp, plain = Disambiguator.load(target), Disambiguator.load(island / "model")
-    text = DOCUMENTS[1].text
-    assert nlp(text)[0].entity is None and "under the threshold" in str(nlp(text)[0].reason)
-    assert plain(text)[0].entity is not None
-    assert all(resolution.entity for resolution in nlp.disambiguate(nlp.find(text)))  # the paper answers always
-    assert nlp.disambiguate(nlp.find(text)) == plain.disambiguate(plain.find(text))
-    manifest = orjson.loads((target / "manifest.json").read_bytes())
-    assert manifest["parameters"]["linking"]["set"] == "mine.jsonl"
-    bad = CliRunner().invoke(app, [*arguments, "--order", "sideways"])
-    assert isinstance(bad.exception, InputError)

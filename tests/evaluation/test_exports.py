@@ -11,12 +11,12 @@ from deixis.datasets.nif import read_nif
 from deixis.evaluation import run_order
 from deixis.evaluation.exports import write_answers
 
-from .fakes import Scripted, random_dataset
+from .fakes import LOCAL, Scripted, random_dataset
 
 
 def test_three_formats(tmp_path: Path) -> None:
     dataset = random_dataset(2)
-    answers = run_order(Scripted(), dataset, "local", top=None).resolutions
+    answers = run_order(Scripted(), dataset, LOCAL).resolutions
     given = [[(r.start, r.end, r.entity) for r in item if r.entity] for item in answers]
     nif = read_nif(write_answers(tmp_path, "x", answers, "nif"))
     assert [[(m.start, m.end, m.entity) for m in d.mentions] for d in nif.documents] == given

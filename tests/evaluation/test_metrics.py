@@ -17,7 +17,7 @@ from deixis.evaluation import bootstrap, describe, judge, most_frequent, run_ord
 from deixis.evaluation.metrics import measure_of
 
 from ..datasets.traps import write_traps
-from .fakes import Scripted, random_dataset
+from .fakes import LOCAL, Scripted, random_dataset
 
 
 def slow_figures(documents: Sequence[Document], answers: Sequence[Resolutions]) -> dict[str, float]:
@@ -44,7 +44,7 @@ def slow_figures(documents: Sequence[Document], answers: Sequence[Resolutions]) 
 @pytest.mark.parametrize("seed", range(40))
 def test_metrics_equal_the_slow_reference(seed: int) -> None:
     dataset = random_dataset(seed)
-    run = run_order(Scripted(), dataset, "local", top=None)
+    run = run_order(Scripted(), dataset, LOCAL)
     slow = slow_figures(dataset.documents, run.resolutions)
     assert run.tally.precision == pytest.approx(slow["precision"])
     assert run.tally.recall == run.tally.accuracy == pytest.approx(slow["recall"])
@@ -57,7 +57,7 @@ def test_metrics_equal_the_slow_reference(seed: int) -> None:
 
 def test_intervals_equal_a_slow_bootstrap() -> None:
     dataset = random_dataset(3)
-    run = run_order(Scripted(), dataset, "local", top=None)
+    run = run_order(Scripted(), dataset, LOCAL)
     places = [place for place, document in enumerate(dataset.documents) if document.mentions]
     draws = np.random.default_rng(7).multinomial(len(places), [1 / len(places)] * len(places), size=200)
     values = []

@@ -39,8 +39,16 @@ def test_tables_are_read_and_bad_lines_named(tmp_path: Path) -> None:
     path = tmp_path / "redirects.tsv"
     path.write_text("old_name\tNew&amp;name\n\nb\tC\tmore\n")
     assert read_redirects(path) == {"Old name": "New&name", "B": "C"}
+    path.write_text("old_title\tNew_title\nSame_one\tSame one\n")
+    other = tmp_path / "redirects.json"
+    other.write_text('{"old_title": "New_title"}')
+    assert read_redirects(path) == read_redirects(other) == {"Old title": "New title"}
+    for wrong, expected in (("[]", "expected one object of old title"), ("{", "not JSON")):
+        other.write_text(wrong)
+        with pytest.raises(InputError, match=f"redirects.json: {expected}"):
+            read_redirects(other)
     path.write_text("a\tb\nno tab\n")
-    with pytest.raises(InputError, match=r"redirects.tsv:2 is no redirect; expected from<TAB>to"):
+    with pytest.raises(InputError, match=r"redirects.tsv, line 2: expected old title, a tab and new title"):
         read_redirects(path)
     path.write_bytes(b"\xff\tb\n")
     with pytest.raises(InputError, match="not UTF-8"):

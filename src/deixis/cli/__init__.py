@@ -52,7 +52,7 @@ for step in (articles, redirects, vocabulary, windows):
 app.add_typer(candidates, name="candidates")
 app.add_typer(entities, name="entities")
 app.command()(convert_luke)
-app.command()(evaluate)
+app.add_typer(evaluate, name="evaluate")
 app.command()(calibrate)
 app.command()(pretrain)
 app.command()(finetune)

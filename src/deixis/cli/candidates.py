@@ -90,14 +90,14 @@ def import_(
     Example: `deixis candidates import names.tsv --format tsv --into store -o bigger-store`
     """
     from deixis.corpus.counting import digests, gather_redirects
+    from deixis.datasets import LISTS, import_lists
     from deixis.errors import InputError
     from deixis.knowledge.build import NamesBuilder
-    from deixis.knowledge.formats import FORMATS, import_lists
     from deixis.knowledge.names import Names
 
-    chosen = next((known for known in FORMATS if known == form), None)
+    chosen = next((known for known in LISTS if known == form), None)
     if chosen is None:
-        raise InputError(f"there is no format {form!r}; choose one of {', '.join(FORMATS)}")
+        raise InputError(f"there is no format {form!r}; choose one of {', '.join(LISTS)}")
     builder = NamesBuilder(gather_redirects([], redirects or []))
     parents = digests(lists=[lists] if lists.is_file() else [], redirects=redirects or [])
     if into is not None:

@@ -94,9 +94,9 @@ def remove(
 
     Example: `deixis entities remove model "Velm Cup (chess)" -o smaller`
     """
-    from deixis.corpus.counting import read_titles
     from deixis.documents import normalise_title
     from deixis.folder.edit import remove as remove_entities
+    from deixis.wikipedia.titles import read_titles
 
     gone = [*map(normalise_title, titles or []), *(read_titles(listed) if listed else ())]
     if not gone:

@@ -40,7 +40,7 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
         for name, model in models.items():
             given = {field: values.pop(field) for field in model.model_fields}
             values[name] = model(
-                **{field: _read(model, field, value) for field, value in given.items() if value is not None}
+                **{field: _read(model, field, value) for field, value in given.items() if value not in (None, [])}
             )
         command(**values)
 
@@ -51,6 +51,8 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _read(model: type[SettingsModel], field: str, value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(value)
     return model.parse(field, value) if isinstance(value, str) else value
 
 
@@ -58,7 +60,8 @@ def _option(name: str, model: type[SettingsModel]) -> inspect.Parameter:
     field = model.model_fields[name]
     kind = _plain(field.annotation)
     flags = [f"--{name.replace('_', '-')}"]
-    shown = False if field.default in (None, False) else str(field.default)
+    default = ", ".join(map(str, field.default)) if isinstance(field.default, tuple) else str(field.default)
+    shown = False if field.default in (None, False, ()) else default
     option = typer.Option(*flags, help=field.description, show_default=shown)
     annotation = Annotated[kind | None, option]  # type: ignore[valid-type]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
@@ -68,6 +71,9 @@ def _plain(kind: Any) -> Any:
     """Return the type that typer reads from the command line: a choice, a number, or a text where several are meant."""
     if typing.get_origin(kind) is Annotated:
         return _plain(typing.get_args(kind)[0])
+    if typing.get_origin(kind) is tuple:  # several values; typer takes no list of choices, the settings check them
+        each = _plain(typing.get_args(kind)[0])
+        return list[str] if typing.get_origin(each) is Literal else list[each]  # type: ignore[valid-type]
     if typing.get_origin(kind) in (Union, types.UnionType):
         kinds = [part for part in typing.get_args(kind) if part is not type(None)]
         return _plain(kinds[0]) if len(kinds) == 1 else str

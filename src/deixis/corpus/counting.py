@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from deixis.artefacts import Manifest, digest_file, manifest_path, read_lines
-from deixis.documents import normalise_title
-from deixis.errors import InputError
+from deixis.artefacts import Manifest, digest_file, manifest_path
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.wikipedia.redirects import Redirects, read_redirects
 from deixis.wikipedia.summary import LinkCount, digest_articles, read_redirect_pages, read_summary
+from deixis.wikipedia.titles import read_titles
 
-__all__ = ["build_vocabulary", "count_entities", "digests", "gather_redirects", "lead_on", "read_titles"]
+__all__ = ["build_vocabulary", "count_entities", "digests", "gather_redirects", "lead_on"]
 
 
 def gather_redirects(articles: Sequence[Path], tables: Sequence[Path] = ()) -> dict[str, str]:
@@ -82,17 +81,6 @@ def _kept_and_dropped(
         "entities dropped: under the minimum count": rare,
         "entities dropped: over the limit": outside - rare,
     }
-
-
-def read_titles(path: Path) -> Iterator[str]:
-    """Yield the titles of a list, one a line; what follows a tab is passed over."""
-    for number, line in read_lines(path):
-        try:
-            title = normalise_title(line.decode().split("\t")[0])
-        except UnicodeDecodeError:
-            raise InputError(f"{path}:{number} is not UTF-8; save the list of titles as UTF-8") from None
-        if title:
-            yield title
 
 
 def digests(**inputs: Sequence[Path]) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -20,9 +19,9 @@ from deixis.wikipedia.articles import Article, read_articles
 from deixis.wikipedia.parallel import in_order
 from deixis.wikipedia.summary import Summary, read_summary
 
-__all__ = ["NameSources", "build_store", "read_pairs"]
+__all__ = ["BATCH", "NameSources", "build_store", "read_pairs"]
 
-BATCH = 256  # articles counted at a time
+BATCH = 256  # articles counted at a time, of which `counting` is told
 Step = tuple[Path, Callable[[Path], None]]
 
 
@@ -46,6 +45,7 @@ def build_store(
     workers: int = 1,
     report: Callable[[str], None] | None = None,
     progress: Callable[[Iterable[Step]], Iterable[Step]] = iter,
+    counting: Callable[[Iterable[Occurrences]], Iterable[Occurrences]] = iter,
 ) -> Manifest:
     """Write the store of all names found in the sources; `occurrences` of names in the articles make them detectable.
 
@@ -74,24 +74,18 @@ def build_store(
         add(path)
     texts = [*sources.articles, *sources.annotated] if occurrences else []
 
-    def count(trie: Path) -> Occurrences:
-        total = Occurrences(Counter(), Counter(), Counter())
-        counting: list[Step] = [(path, lambda path: count_names(total, path, trie, workers)) for path in texts]
-        for path, add in progress(counting):
-            add(path)
-        return total
+    def count(trie: Path) -> Iterable[Occurrences]:
+        return counting(found for path in texts for found in count_names(path, trie, workers))
 
     return builder.save(output, {"occurrences": bool(texts)}, parents, count if texts else None)
 
 
-def count_names(total: Occurrences, path: Path, trie: Path, workers: int = 1) -> None:
-    """Count the names of a trie in the articles of a file; pages of meanings have no running text."""
+def count_names(path: Path, trie: Path, workers: int = 1) -> Iterator[Occurrences]:
+    """Count the names of a trie in the articles of a file, part by part; pages of meanings have no running text."""
     # What cannot be read was reported when the names were collected.
     pages = (a for a in read_articles(path, report=lambda _: None) if a.redirect is None and not a.disambiguation)
     batches = iter(lambda: list(islice(pages, BATCH)), [])
-    for counts in in_order(_count_batch, batches, workers, _open_names, trie):
-        for column, more in zip(total, counts, strict=True):
-            column.update(more)
+    yield from in_order(_count_batch, batches, workers, _open_names, trie)
 
 
 _names: Any = None  # of this process

@@ -1,25 +1,25 @@
 """AIDA-CoNLL: stand-off annotations over the CoNLL-2003 files, or the single file of both (protocol 5).
 
-A mention whose entity is `--NME--` is not in the knowledge base: it is left out and counted. The page id of a gold is
-kept in the mention's `extra["page"]`, the running number of a document (1–1393) in the document's `extra["number"]`.
+A mention whose entity is `--NME--` is not in the knowledge base. The page id of a gold is kept in the mention's
+`extra["page"]`, the running number of a document (1–1393) in the document's `extra["number"]`; kinds are CoNLL's tags.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from deixis.datasets.dataset import Dataset, Report, complaint, gold_title
+from deixis.datasets.dataset import Dataset, Report, complaint, page_title
 from deixis.datasets.tokens import DOCSTART, TokenDocument, Tokens, read_token_documents
 from deixis.documents import Document, Mention
 
 __all__ = ["Split", "read_single_file", "read_standoff"]
 
 Split = Literal["train", "testa", "testb"]
-WIKIPEDIA = "http://en.wikipedia.org/wiki/"
+KINDS = {"PER": "person", "ORG": "organisation", "LOC": "place", "MISC": "other"}
 NOT_IN_KB = "not in the knowledge base (--NME--)"
 HEADING = re.compile(r"(\d+)(testa|testb)?(?: .*)?$")
 
@@ -49,7 +49,7 @@ def read_standoff(annotations: Path, conll: Path, split: Split) -> Dataset:
             conll, None, f"{len(tokens)} documents, but {annotations} has {len(annotated)} of {split}; expected as many"
         )
     documents = [_document(given, words, annotations, report) for given, words in zip(annotated, tokens, strict=True)]
-    return Dataset(f"aida-{split}", tuple(documents), report)
+    return Dataset(f"aida-{split}", tuple(documents), report, nil=NOT_IN_KB)
 
 
 def read_single_file(path: Path, split: Split) -> Dataset:
@@ -63,7 +63,7 @@ def read_single_file(path: Path, split: Split) -> Dataset:
             documents.append(_build(given.name, number, given.tokens, spans, golds, report))
     if not documents:
         raise complaint(path, None, f"no document of {split}; expected headings such as {DOCSTART} (947testa CRICKET)")
-    return Dataset(f"aida-{split}", tuple(documents), report)
+    return Dataset(f"aida-{split}", tuple(documents), report, nil=NOT_IN_KB)
 
 
 def _split(heading: str, path: Path, line: int) -> tuple[int, Split]:
@@ -92,14 +92,17 @@ def _gold(fields: Sequence[str], path: Path, line: int) -> tuple[str | None, int
     """Read `YAGO2 name, URL, page id`; the URL names the entity, as the YAGO2 name is escaped."""
     if fields[0] == "--NME--":
         return None, None
-    if len(fields) < 3 or not fields[1].startswith(WIKIPEDIA) or not fields[2].isdecimal():
-        raise complaint(path, line, f"expected an entity, a URL that starts with {WIKIPEDIA} and a page id")
-    return gold_title(fields[1].removeprefix(WIKIPEDIA)), int(fields[2])
+    title = page_title(fields[1]) if len(fields) > 2 and fields[2].isdecimal() else None
+    if title is None:
+        raise complaint(path, line, "expected an entity, the URL of its page in Wikipedia and a page id")
+    return title, int(fields[2])
 
 
 def _document(given: _Annotated, words: TokenDocument, path: Path, report: Report) -> Document:
     starts = {annotation.start for annotation in given.annotations}
-    spans, golds = [], []
+    spans: list[tuple[int, int]] = []
+    golds: list[Gold] = []
+    kinds = []
     for annotation in given.annotations:
         if annotation.start >= len(words.rows):
             raise complaint(
@@ -107,7 +110,10 @@ def _document(given: _Annotated, words: TokenDocument, path: Path, report: Repor
             )
         spans.append((annotation.start, _end(annotation.start, words, starts)))
         golds.append((annotation.title, annotation.page))
-    return _build(given.id, given.number, words.tokens, spans, golds, report)
+        kinds.append(KINDS.get(words.rows[annotation.start][1][-1].partition("-")[2]))
+    document = _build(given.id, given.number, words.tokens, spans, golds, report)
+    pairs = zip(document.mentions, kinds, strict=True)
+    return replace(document, mentions=tuple(replace(mention, kind=kind) for mention, kind in pairs))
 
 
 def _end(start: int, words: TokenDocument, starts: set[int]) -> int:
@@ -153,11 +159,9 @@ def _build(
     report: Report,
 ) -> Document:
     text, offsets = tokens.text(spans)
-    kept = []
-    for (start, end), (title, page) in zip(offsets, golds, strict=True):
-        report.annotations += 1
-        if title is None:
-            report.removed[NOT_IN_KB] += 1
-        else:
-            kept.append(Mention(start, end, title, extra={} if page is None else {"page": page}))
-    return Document(text, tuple(kept), id_, {"number": number})
+    report.annotations += len(golds)
+    mentions = (
+        Mention(start, end, title, extra={} if page is None else {"page": page})
+        for (start, end), (title, page) in zip(offsets, golds, strict=True)
+    )
+    return Document(text, tuple(mentions), id_, {"number": number})

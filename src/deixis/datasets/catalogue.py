@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import orjson
+
+from deixis.artefacts import read_lines
 from deixis.datasets.aida import Split, read_single_file, read_standoff
 from deixis.datasets.dataset import Dataset
+from deixis.datasets.elevant import NO_IDS, read_elevant
 from deixis.datasets.genre import attach_genre
 from deixis.datasets.jsonl import read_jsonl
 from deixis.datasets.nif import read_nif
@@ -17,11 +22,21 @@ from deixis.datasets.zelda import read_zelda
 from deixis.errors import InputError
 from deixis.knowledge.source import CandidateSource
 
-__all__ = ["SETS", "NotInFolder", "attach_source", "open_dataset", "read_set"]
+__all__ = ["SETS", "NotInFolder", "attach_source", "open_dataset", "read_set", "read_texts"]
 
 AIDA: dict[str, Split] = {"aida-train": "train", "aida-a": "testa", "aida-b": "testb"}
 WNED = {"msnbc": "msnbc", "aquaint": "aquaint", "ace2004": "ace2004", "cweb": "clueweb", "wiki": "wikipedia"}
-ZELDA = {"zelda-aida-b": "test_aida-b", "zelda-cweb": "test_cweb", "zelda-wiki": "test_wned-wiki"}
+ZELDA = {
+    "zelda-aida-b": "test_aida-b",
+    "zelda-cweb": "test_cweb",
+    "zelda-wiki": "test_wned-wiki",
+    "zelda-tweeki": "test_tweeki",
+    "zelda-reddit-posts": "test_reddit-posts",
+    "zelda-reddit-comments": "test_reddit-comments",
+    "zelda-shadowlinks-top": "test_shadowlinks-top",
+    "zelda-shadowlinks-shadow": "test_shadowlinks-shadow",
+    "zelda-shadowlinks-tail": "test_shadowlinks-tail",
+}
 STANDOFF = "aida/AIDA-YAGO2-annotations.tsv"
 SETS = (*AIDA, *WNED, *ZELDA)
 
@@ -45,6 +60,8 @@ def open_dataset(
     """
     if candidates == "none":
         return read_set(folder, name)
+    if name not in SETS and not Path(name).suffix:
+        raise _unknown(name)
     if candidates == "ppr":
         lists = _find(folder, "PPRforNED/AIDA_candidates") or _find(folder, "AIDA_candidates")
         if name not in AIDA or lists is None:
@@ -65,7 +82,15 @@ def open_dataset(
 
 
 def read_set(folder: Path, name: str) -> Dataset:
-    """Read the texts and golds of a set, or of a document JSONL or NIF file."""
+    """Read the texts and golds of a set or a file, without the mentions that have no gold entity."""
+    return read_texts(folder, name).in_kb()
+
+
+def read_texts(folder: Path, name: str, wikidata: Mapping[str, str] = NO_IDS) -> Dataset:
+    """Read a set or a file with all its mentions, also those without a gold entity; `wikidata` has ids of titles.
+
+    A file is Turtle (NIF), or JSONL of documents, of ZELDA or of ELEVANT, which its first line tells.
+    """
     if name in AIDA:
         return replace(_read_aida(folder, name), name=name)
     if name in WNED:
@@ -75,9 +100,26 @@ def read_set(folder: Path, name: str) -> Dataset:
     path = Path(name)
     if path.suffix in (".ttl", ".nif"):
         return read_nif(path)
-    if ".jsonl" in path.suffixes:
-        return read_jsonl(path)
-    raise InputError(f"no set is called {name!r}; expected {', '.join(SETS)}, or a .jsonl or .ttl file")
+    if ".jsonl" not in path.suffixes:
+        raise _unknown(name)
+    keys = _first_keys(path)
+    if "labels" in keys:
+        return read_elevant(path, wikidata=wikidata)
+    return read_zelda(path, path.name) if "wikipedia_titles" in keys else read_jsonl(path)
+
+
+def _unknown(name: str) -> InputError:
+    return InputError(f"no set is called {name!r}; expected {', '.join(SETS)}, or a .jsonl or .ttl file")
+
+
+def _first_keys(path: Path) -> frozenset[str]:
+    """Return the keys of the first line, none where it is no JSON object."""
+    _, raw = next(read_lines(path), (0, b"{}"))
+    try:
+        record = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return frozenset()
+    return frozenset(record) if isinstance(record, dict) else frozenset()
 
 
 def attach_source(dataset: Dataset, source: CandidateSource, label: str) -> Dataset:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from deixis.documents import Candidate, Document, Mention, normalise_title
 from deixis.errors import InputError
 
-__all__ = ["Dataset", "Report", "complaint", "decoded", "gold_title", "page_of"]
+__all__ = ["Dataset", "Report", "complaint", "decoded", "gold_title", "is_optional", "page_of", "page_title"]
+
+PAGE = re.compile(r"https?://(?:[a-z]+\.)?(?:wikipedia\.org/wiki|dbpedia\.org/resource)/(.+)")
 
 
 def complaint(path: Path, line: int | None, what: str) -> InputError:
@@ -31,6 +35,11 @@ def page_of(mention: Mention) -> int | None:
     """Return the Wikipedia page id of the gold, where the data gives one."""
     page = mention.extra.get("page")
     return page if isinstance(page, int) else None
+
+
+def is_optional(mention: Mention) -> bool:
+    """Tell whether the annotators leave it open if this is a mention: it is right to find it, and not wrong to miss."""
+    return mention.extra.get("optional") is True
 
 
 @dataclass(slots=True)
@@ -77,12 +86,16 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """Documents whose every mention has a gold entity, and the report of how they were read."""
+    """Documents with gold mentions, and the report of how they were read.
+
+    A mention whose `entity` is None names something outside the knowledge base (NIL).
+    """
 
     name: str
     documents: tuple[Document, ...]
     report: Report = field(default_factory=Report)
     candidates: str = "none"  # where the candidate lists came from, in a few words
+    nil: str = "not in the knowledge base"  # why mentions have no gold entity, in the words of the format
 
     def __post_init__(self) -> None:
         kept, removed = self.mentions, self.report.removed.total()
@@ -94,7 +107,7 @@ class Dataset:
 
     @property
     def mentions(self) -> int:
-        """The number of mentions with a gold entity (n of protocol 6)."""
+        """The number of mentions; after `in_kb` all have a gold entity (n of protocol 6)."""
         return sum(len(document.mentions) for document in self.documents)
 
     def mapped(self, change: Callable[[Document], Document], **changes: Any) -> Dataset:
@@ -122,14 +135,22 @@ class Dataset:
 
     def among(self, titles: set[str] | frozenset[str]) -> Dataset:
         """Return the dataset without the mentions whose gold is no title of the list (protocol 3)."""
+        return self._without(lambda m: m.entity not in titles, "the gold is not in the list of titles")
+
+    def in_kb(self) -> Dataset:
+        """Return the dataset without the mentions that have no gold entity, and without optional ones (protocol 5)."""
+        return self._without(lambda m: m.entity is None, self.nil)._without(is_optional, "optional")
+
+    def _without(self, unwanted: Callable[[Mention], bool], reason: str) -> Dataset:
+        kept = tuple(
+            replace(document, mentions=tuple(m for m in document.mentions if not unwanted(m)))
+            for document in self.documents
+        )
+        removed = self.mentions - sum(len(document.mentions) for document in kept)
         report = self.report.copy()
-
-        def keep(document: Document) -> Document:
-            kept = tuple(m for m in document.mentions if m.entity in titles)
-            report.removed["the gold is not in the list of titles"] += len(document.mentions) - len(kept)
-            return replace(document, mentions=kept)
-
-        return replace(self, documents=tuple(map(keep, self.documents)), report=report)
+        if removed:
+            report.removed[reason] += removed
+        return replace(self, documents=kept, report=report)
 
 
 def _each(document: Document, change: Callable[[Mention], Mention]) -> Document:
@@ -164,3 +185,9 @@ def gold_title(raw: str) -> str | None:
     """Return the normalised title of a gold, or None where it names nothing (empty, `NIL`, `--NME--`)."""
     title = normalise_title(raw)
     return None if title in ("", "NIL", "--NME--") else title
+
+
+def page_title(url: str) -> str | None:
+    """Return the title of a page of Wikipedia or DBpedia, None where a URL is of anything else."""
+    found = PAGE.fullmatch(url)
+    return None if found is None else gold_title(unquote(found[1]))

@@ -13,7 +13,7 @@ from deixis.artefacts import read_lines
 from deixis.datasets.dataset import Dataset, complaint, gold_title
 from deixis.documents import Candidate, Document, Mention, normalise_title
 
-__all__ = ["attach_genre"]
+__all__ = ["GenreList", "attach_genre", "read_genre"]
 
 NON_WORD = re.compile(r"[\W_]+")
 RETITLED = "gold title is now the one that the candidate lists use"
@@ -21,7 +21,9 @@ UNKNOWN = "the candidate lists do not know the gold, its title is kept"
 
 
 @dataclass(frozen=True, slots=True)
-class _List:
+class GenreList:
+    """A line of the file: titles, best first, and the gold as the lists name it, where they know it."""
+
     line: int
     mention: str
     answer: str | None
@@ -34,7 +36,7 @@ def attach_genre(dataset: Dataset, path: Path) -> Dataset:
     Where the list names the gold by another title (a redirect), the gold takes that title.
     """
     report = dataset.report.copy()
-    lists = list(_read_lists(path))
+    lists = list(read_genre(path))
     if len(lists) != dataset.mentions:
         raise complaint(path, None, f"{len(lists)} lists; expected one for each of the {dataset.mentions} mentions")
     remaining = iter(lists)
@@ -60,15 +62,16 @@ def _bare(surface: str) -> str:
     return NON_WORD.sub("", surface).lower()
 
 
-def _read_lists(path: Path) -> Iterator[_List]:
+def read_genre(path: Path) -> Iterator[GenreList]:
+    """Yield the lists of a file."""
     for line, raw in read_lines(path):
         try:
             record = orjson.loads(raw)
-            answers = [item["answer"] for item in record["output"]]
+            answers = [item["answer"] for item in record.get("output", ())]
             mention = record["meta"]["mention"]
             listed = tuple(dict.fromkeys(normalise_title(t.replace("%22", '"')) for t in record["candidates"]))
             answer = gold_title(answers[0].replace("%22", '"')) if answers else None
-            yield _List(line, mention, answer, listed)
+            yield GenreList(line, mention, answer, listed)
         except orjson.JSONDecodeError as error:
             raise complaint(path, line, f"not JSON ({error})") from None
         except (KeyError, TypeError, AttributeError):

@@ -37,16 +37,15 @@ def stream_documents(path: Path, *, strict: bool = True, report: Report | None =
 
 
 def read_jsonl(path: Path, name: str | None = None, *, strict: bool = True) -> Dataset:
-    """Read documents to evaluate on; mentions without a gold entity are left out and counted, titles normalised."""
+    """Read documents to evaluate on; titles are normalised."""
     report = Report()
     documents = []
     for document in stream_documents(path, strict=strict, report=report):
-        kept = tuple(_normalised(mention) for mention in document.mentions if gold_title(mention.entity or ""))
         report.annotations += len(document.mentions)
-        report.removed["no gold entity"] += len(document.mentions) - len(kept)
-        documents.append(replace(document, mentions=kept))
+        documents.append(replace(document, mentions=tuple(map(_normalised, document.mentions))))
     own = any(m.candidates is not None for document in documents for m in document.mentions)
-    return Dataset(name or path.name, tuple(documents), report, "given with the mentions" if own else "none")
+    candidates = "given with the mentions" if own else "none"
+    return Dataset(name or path.name, tuple(documents), report, candidates, nil="no gold entity")
 
 
 def _normalised(mention: Mention) -> Mention:

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from deixis.artefacts import open_text
-from deixis.datasets.dataset import Dataset, Report, complaint, gold_title
+from deixis.datasets.dataset import Dataset, Report, complaint, page_title
 from deixis.documents import Document, Mention, Resolution, Resolutions, wikipedia_url
 from deixis.errors import MissingExtra
 
@@ -39,7 +39,6 @@ NERD_CLASSES = {
     "event": "Event",
     "group": "Thing",
 }
-KNOWN_BASE = re.compile(r"https?://(?:[a-z]+\.)?(?:wikipedia\.org/wiki|dbpedia\.org/resource)/(.+)")
 
 TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 
@@ -47,17 +46,17 @@ Node = dict[str, list[str]]  # predicate -> values
 
 
 def read_nif(path: Path, name: str | None = None) -> Dataset:
-    """Read a Turtle file; links to anything but English Wikipedia or DBpedia are left out and counted."""
+    """Read a Turtle file; a phrase that is linked to neither Wikipedia nor DBpedia has no gold entity."""
     with open_text(path) as file:
         documents, report = parse_nif(file.read(), path)
-    return Dataset(name or path.name, tuple(documents), report)
+    return Dataset(name or path.name, tuple(documents), report, nil="linked to no page of Wikipedia or DBpedia")
 
 
 def parse_nif(turtle: bytes, path: Path, asked: bool = False) -> tuple[list[Document], Report]:
     """Parse Turtle; `path` names the source in errors.
 
-    `asked`: the Turtle is a question. A nif:Phrase that links to nothing, or to no page of Wikipedia, is a mention
-    too, and the `extra` of a document says how to answer: `context`, its URI, and `utf16`, whether offsets count so.
+    `asked`: the Turtle is a question. A nif:Phrase that links to nothing is a mention too, and the `extra` of a
+    document says how to answer: `context`, its URI, and `utf16`, whether offsets count so.
     """
     nodes = _nodes(turtle, path)
     report = Report()
@@ -103,9 +102,6 @@ def _document(
     for phrase, node in phrases:
         report.annotations += 1
         title = _title(node.get(ITSRDF + "taIdentRef", []))
-        if title is None and not asked:
-            report.removed["linked to no page of Wikipedia or DBpedia"] += 1
-            continue
         start, end = _span(phrase, node, text, path, report)
         mentions.append(Mention(start, end, title))
     units = len(text.encode("utf-16-le")) // 2
@@ -119,8 +115,8 @@ def _name(subject: str) -> str:
 
 
 def _title(links: Iterable[str]) -> str | None:
-    found = [match[1] for link in sorted(links, reverse=True) if (match := KNOWN_BASE.match(link))]  # Wikipedia first
-    return gold_title(unquote(found[0])) if found else None
+    titles = (page_title(link) for link in sorted(links, reverse=True))  # Wikipedia first
+    return next((title for title in titles if title is not None), None)
 
 
 def _span(phrase: str, node: Node, text: str, path: Path, report: Report) -> tuple[int, int]:

@@ -8,13 +8,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from deixis.artefacts import read_lines
-from deixis.datasets.dataset import Dataset, Report, complaint, decoded, page_of
-from deixis.documents import Candidate, Document, Mention, normalise_title
+from deixis.datasets.dataset import Dataset, Report, complaint, decoded, page_of, page_title
+from deixis.documents import Candidate, Document, Mention
 from deixis.errors import InputError
 
-__all__ = ["attach_pprforned"]
+__all__ = ["ListedEntity", "attach_pprforned", "read_entities"]
 
-WIKIPEDIA = "http://en.wikipedia.org/wiki/"
 PARTS = ("PART_1_1000", "PART_1001_1393")
 SPACE = re.compile(r"\s+")
 RETITLED = "gold title is now that of the candidate with its page id"
@@ -22,18 +21,20 @@ ABSENT = "no candidates: the mention is absent from PPRforNED"
 
 
 @dataclass(frozen=True, slots=True)
-class _Listed:
+class _ListedCandidate:
     title: str
     page: int
     count: int  # inCount: links to the page
 
 
 @dataclass(slots=True)
-class _Entity:
+class ListedEntity:
+    """A mention of a file; `in_kb` tells whether it has a gold entity."""
+
     line: int
     surface: str
     in_kb: bool
-    listed: list[_Listed] = field(default_factory=list)
+    listed: list[_ListedCandidate] = field(default_factory=list)
 
     def candidates(self) -> tuple[Candidate, ...]:
         """Return the candidates, most linked first, equals by title.
@@ -61,7 +62,7 @@ def _attach(document: Document, folder: Path, report: Report) -> Document:
     if not isinstance(number, int):
         raise InputError(f"document {document.id} has no AIDA number; PPRforNED's candidates are for AIDA-CoNLL only")
     path = folder / "AIDA_candidates" / PARTS[number > 1000] / str(number)
-    entities = [entity for entity in _read_entities(path) if entity.in_kb]
+    entities = [entity for entity in read_entities(path) if entity.in_kb]
     if len(entities) > len(document.mentions):
         raise complaint(
             path,
@@ -71,7 +72,7 @@ def _attach(document: Document, folder: Path, report: Report) -> Document:
     return replace(document, mentions=tuple(_aligned(document, entities, path, report)))
 
 
-def _aligned(document: Document, entities: Sequence[_Entity], path: Path, report: Report) -> Iterator[Mention]:
+def _aligned(document: Document, entities: Sequence[ListedEntity], path: Path, report: Report) -> Iterator[Mention]:
     for k, mention in enumerate(document.mentions):
         if k >= len(entities):
             report.unmatched[ABSENT] += 1
@@ -85,7 +86,7 @@ def _aligned(document: Document, entities: Sequence[_Entity], path: Path, report
         yield _with_list(mention, entities[k], report)
 
 
-def _with_list(mention: Mention, entity: _Entity, report: Report) -> Mention:
+def _with_list(mention: Mention, entity: ListedEntity, report: Report) -> Mention:
     """Attach a list; where only the page id of the gold is in it, the gold takes the (newer) title found there."""
     titles = {item.title for item in entity.listed}
     by_page = {item.page: item.title for item in entity.listed}
@@ -97,14 +98,15 @@ def _with_list(mention: Mention, entity: _Entity, report: Report) -> Mention:
     return replace(mention, entity=gold, candidates=entity.candidates())
 
 
-def _read_entities(path: Path) -> list[_Entity]:
-    entities: list[_Entity] = []
+def read_entities(path: Path) -> list[ListedEntity]:
+    """Read the mentions of one file, each with its candidates."""
+    entities: list[ListedEntity] = []
     for line, raw in read_lines(path):
         kind, *pairs = decoded(raw, path, line).split("\t")
         fields = dict(pair.split(":", 1) for pair in pairs if ":" in pair)
         if kind == "ENTITY":
             surface, url = _wanted(fields, ("origText", "url"), kind, path, line)
-            entities.append(_Entity(line, surface, url != "NIL"))
+            entities.append(ListedEntity(line, surface, url != "NIL"))
         elif kind == "CANDIDATE" and entities:
             entities[-1].listed.append(_listed(fields, path, line))
         else:
@@ -112,11 +114,12 @@ def _read_entities(path: Path) -> list[_Entity]:
     return entities
 
 
-def _listed(fields: Mapping[str, str], path: Path, line: int) -> _Listed:
+def _listed(fields: Mapping[str, str], path: Path, line: int) -> _ListedCandidate:
     url, page, count = _wanted(fields, ("url", "id", "inCount"), "CANDIDATE", path, line)
-    if not url.startswith(WIKIPEDIA) or not page.isdecimal() or not count.isdecimal():
-        raise complaint(path, line, f"expected a url that starts with {WIKIPEDIA} and numbers in id and inCount")
-    return _Listed(normalise_title(url.removeprefix(WIKIPEDIA)), int(page), int(count))
+    title = page_title(url)
+    if title is None or not page.isdecimal() or not count.isdecimal():
+        raise complaint(path, line, "expected the url of a page in Wikipedia and numbers in id and inCount")
+    return _ListedCandidate(title, int(page), int(count))
 
 
 def _wanted(fields: Mapping[str, str], names: Sequence[str], kind: str, path: Path, line: int) -> list[str]:

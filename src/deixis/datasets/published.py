@@ -21,7 +21,7 @@ from deixis.datasets.dataset import Dataset, Report, complaint, decoded, gold_ti
 from deixis.datasets.tokens import TokenDocument, read_token_documents
 from deixis.documents import Candidate, Document, Mention, normalise_title
 
-__all__ = ["PUBLISHED", "Coreference", "read_persons", "read_published"]
+__all__ = ["PUBLISHED", "Coreference", "PublishedRow", "read_persons", "read_published", "read_rows"]
 
 Coreference = Literal["original", "in_place", "none"]
 PUBLISHED = {  # set -> candidate file, text file
@@ -39,7 +39,7 @@ NON_WORD = re.compile(r"\W+")
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class PublishedRow:
     """A line of the candidate file; `start` and `end` are tokens, known once aligned."""
 
     line: int
@@ -95,7 +95,7 @@ def read_persons(path: Path) -> frozenset[str]:
 
 def _document(
     id_: str,
-    rows: Sequence[_Row],
+    rows: Sequence[PublishedRow],
     text: TokenDocument,
     path: Path,
     report: Report,
@@ -120,16 +120,21 @@ def _document(
     return Document(joined, mentions, id_, {} if number is None else {"number": int(number[1])})
 
 
-def _grouped(path: Path, report: Report) -> dict[str, list[_Row]]:
-    grouped: dict[str, list[_Row]] = {}
-    for line, raw in read_lines(path):
-        row = _row(raw, path, line, report)
+def _grouped(path: Path, report: Report) -> dict[str, list[PublishedRow]]:
+    grouped: dict[str, list[PublishedRow]] = {}
+    for row in read_rows(path, report):
         grouped.setdefault(row.document, []).append(row)
         report.annotations += 1
     return grouped
 
 
-def _row(raw: bytes, path: Path, line: int, report: Report) -> _Row:
+def read_rows(path: Path, report: Report) -> Iterator[PublishedRow]:
+    """Yield the lines of a candidate file."""
+    for line, raw in read_lines(path):
+        yield _row(raw, path, line, report)
+
+
+def _row(raw: bytes, path: Path, line: int, report: Report) -> PublishedRow:
     fields = decoded(raw, path, line).split("\t")
     if len(fields) < 9 or fields[5] != "CANDIDATES" or fields[-2] != "GT:" or not fields[0].strip():
         raise complaint(
@@ -140,7 +145,7 @@ def _row(raw: bytes, path: Path, line: int, report: Report) -> _Row:
     report.noted["candidates without a title, dropped"] += len(listed) - len(titled)
     best_first = sorted(titled, key=lambda candidate: -(candidate.prior or 0.0))
     gold, page = _gold(fields[-1])
-    return _Row(line, fields[0], fields[2], tuple(best_first), gold, page)
+    return PublishedRow(line, fields[0], fields[2], tuple(best_first), gold, page)
 
 
 def _candidate(field: str, path: Path, line: int) -> Candidate:
@@ -159,7 +164,7 @@ def _gold(field: str) -> tuple[str | None, int | None]:
     return gold_title(title), page
 
 
-def _aligned(rows: Sequence[_Row], text: TokenDocument, path: Path) -> Iterator[_Row]:
+def _aligned(rows: Sequence[PublishedRow], text: TokenDocument, path: Path) -> Iterator[PublishedRow]:
     """Give every row the next mention of the text with the same letters; those between are skipped."""
     spans = iter(_text_mentions(text))
     for row in rows:
@@ -188,7 +193,7 @@ def _text_mentions(text: TokenDocument) -> list[tuple[int, int]]:
     return spans
 
 
-def _with_persons(rows: Sequence[_Row], persons: frozenset[str], *, in_place: bool) -> list[_Row]:
+def _with_persons(rows: Sequence[PublishedRow], persons: frozenset[str], *, in_place: bool) -> list[PublishedRow]:
     """Give a mention the candidates of the fuller names of persons in its document (`Smith`: `John Smith`)."""
     resolved = list(rows)
     for index, row in enumerate(rows):
@@ -205,7 +210,7 @@ def _with_persons(rows: Sequence[_Row], persons: frozenset[str], *, in_place: bo
     return resolved
 
 
-def _names_fully(other: _Row, row: _Row, persons: frozenset[str]) -> bool:
+def _names_fully(other: PublishedRow, row: PublishedRow, persons: frozenset[str]) -> bool:
     """Whether the other mention names a person and holds this surface as whole words at its first occurrence."""
     if not other.candidates or other.candidates[0].entity not in persons:
         return False

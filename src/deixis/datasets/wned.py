@@ -1,7 +1,7 @@
 """The five WNED sets: `<set>.xml` with offsets into `RawText/<docName>` (protocol 5).
 
-Annotations whose `wikiName` is empty or `NIL` are not in the knowledge base: left out and counted. Two documents of
-one name are two documents: the second is called `name#2`.
+Annotations whose `wikiName` is empty or `NIL` are not in the knowledge base. Two documents of one name are two
+documents: the second is called `name#2`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def read_wned(folder: Path, name: str | None = None) -> Dataset:
         id_ = given.name if seen[given.name] == 1 else f"{given.name}#{seen[given.name]}"
         text = _read_text(folder / "RawText" / given.name, path, given.line)
         documents.append(Document(text, tuple(_mentions(given, text, path, report)), id_))
-    return Dataset(name or folder.name, tuple(documents), report)
+    return Dataset(name or folder.name, tuple(documents), report, nil=NOT_IN_KB)
 
 
 def _read_text(path: Path, xml: Path, line: int) -> str:
@@ -60,16 +60,19 @@ def _mentions(given: _Annotated, text: str, path: Path, report: Report) -> list[
     for line, fields in given.annotations:
         report.annotations += 1
         title = gold_title(fields["wikiName"])
-        if title is None:
+        found = _place(fields, text, path, line, report if title is not None else Report())
+        if found is not None:
+            mentions.append(Mention(*found, title))
+        elif title is None:
             report.removed[NOT_IN_KB] += 1
-            continue
-        start, end = _place(fields, text, path, line, report)
-        mentions.append(Mention(start, end, title))
+        else:
+            where = f"{fields['mention']!r} is not in the text of {fields['document']}"
+            raise complaint(path, line, f"{where}; the offset says {fields['offset']}")
     return mentions
 
 
-def _place(fields: Mapping[str, str], text: str, path: Path, line: int, report: Report) -> tuple[int, int]:
-    """Return the span of an annotation, moved to the nearest occurrence of the mention where the offset is broken."""
+def _place(fields: Mapping[str, str], text: str, path: Path, line: int, report: Report) -> tuple[int, int] | None:
+    """Return the span of an annotation; where the offset is broken that of the nearest occurrence, None without one."""
     mention = fields["mention"]
     if not (fields["offset"].isdecimal() and fields["length"].isdecimal()):
         raise complaint(path, line, "expected numbers in <offset> and <length>")
@@ -83,7 +86,7 @@ def _place(fields: Mapping[str, str], text: str, path: Path, line: int, report: 
     before, after = text.rfind(mention, 0, start + len(mention)), text.find(mention, start)
     found = [place for place in (before, after) if place >= 0]
     if not found or not mention:
-        raise complaint(path, line, f"{mention!r} is not in the text of {fields['document']}; the offset says {start}")
+        return None
     nearest = min(found, key=lambda place: abs(place - start))
     report.repaired["broken offset moved to the nearest occurrence of the mention"] += 1
     return nearest, nearest + len(mention)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from deixis.evaluation.analyses import by_frequency, calibration, disagreements
+from deixis.evaluation.analyses import by_frequency, disagreements
 from deixis.evaluation.judging import Judgement, candidate_recall, judge, most_frequent
 from deixis.evaluation.metrics import Tally, bootstrap, measure_of, tally
+from deixis.evaluation.reliability import precision_at, reliability
 from deixis.evaluation.running import Disambiguates, Run, SetResult, describe, run_order
 
 __all__ = [
@@ -15,13 +16,14 @@ __all__ = [
     "Tally",
     "bootstrap",
     "by_frequency",
-    "calibration",
     "candidate_recall",
     "describe",
     "disagreements",
     "judge",
     "measure_of",
     "most_frequent",
+    "precision_at",
+    "reliability",
     "run_order",
     "tally",
 ]

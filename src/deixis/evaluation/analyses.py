@@ -1,8 +1,7 @@
-"""What is behind the figures: rare entities (Table 3), where orders disagree, and how honest probabilities are."""
+"""What is behind the figures: rare entities (Table 3), and where orders disagree."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,15 +9,7 @@ from deixis.errors import InputError
 from deixis.evaluation.judging import Judgement
 from deixis.evaluation.paper import FREQUENCY_BINS
 
-__all__ = [
-    "Calibration",
-    "Disagreement",
-    "FrequencyBin",
-    "ReliabilityBin",
-    "by_frequency",
-    "calibration",
-    "disagreements",
-]
+__all__ = ["Disagreement", "FrequencyBin", "by_frequency", "disagreements"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,42 +71,3 @@ def disagreements(runs: Mapping[str, Sequence[Judgement]]) -> tuple[Disagreement
             answers = dict(zip(runs, together, strict=True))
             found.append(Disagreement(first.document, first.mention, first.surface, first.gold, answers))
     return tuple(found)
-
-
-@dataclass(frozen=True, slots=True)
-class ReliabilityBin:
-    """Answers whose probability is in `(low, high]` (the first bin holds 0 too)."""
-
-    low: float
-    high: float
-    mentions: int
-    confidence: float  # mean probability
-    accuracy: float
-
-
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """A reliability diagram and its expected calibration error: the mean gap of confidence and accuracy."""
-
-    bins: tuple[ReliabilityBin, ...]
-    error: float
-    mentions: int  # those answered
-
-
-def calibration(judgements: Sequence[Judgement], bins: int = 10) -> Calibration:
-    """Compare the probabilities of answers with how often they are right, in bins of equal width."""
-    answered = [judgement for judgement in judgements if judgement.answer is not None]
-    groups: list[list[Judgement]] = [[] for _ in range(bins)]
-    for judgement in answered:
-        place = math.ceil(judgement.probability * bins) - 1
-        groups[min(bins - 1, max(0, place))].append(judgement)
-    made = tuple(_reliability(place, bins, group) for place, group in enumerate(groups))
-    gaps = sum(bin_.mentions * abs(bin_.confidence - bin_.accuracy) for bin_ in made)
-    return Calibration(made, gaps / max(1, len(answered)), len(answered))
-
-
-def _reliability(place: int, bins: int, group: Sequence[Judgement]) -> ReliabilityBin:
-    count = max(1, len(group))
-    confidence = sum(judgement.probability for judgement in group) / count
-    accuracy = sum(judgement.correct for judgement in group) / count
-    return ReliabilityBin(place / bins, (place + 1) / bins, len(group), confidence, accuracy)

@@ -10,16 +10,28 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from deixis.datasets import SETS, NotInFolder, attach_source, open_dataset
+from deixis.datasets import NotInFolder, attach_source, open_dataset, read_redirects, read_titles
 from deixis.datasets.dataset import Dataset
 from deixis.datasets.published import Coreference
 from deixis.documents import Resolutions
 from deixis.errors import InputError
 from deixis.evaluation.paper import FIVE
 from deixis.evaluation.running import Disambiguates, Run, SetResult, describe, run_order
+from deixis.evaluation.settings import TOP, DataSettings, SetsSettings
+from deixis.knowledge.names import Names
 from deixis.knowledge.source import CandidateSource
+from deixis.settings import Settings
 
-__all__ = ["LISTS", "PAPER_SETS", "Outcome", "Plan", "carry_out", "pairs_of", "prepared"]
+__all__ = [
+    "LISTS",
+    "PAPER_SETS",
+    "Outcome",
+    "Plan",
+    "carry_out",
+    "open_stores",
+    "pairs_of",
+    "prepared",
+]
 
 LISTS = ("kb+yago", "ppr")  # candidate lists that come with the data
 PAPER_SETS = ("aida-b", *FIVE)
@@ -28,35 +40,51 @@ Watch = Callable[[str, int, Iterator[Resolutions]], Iterable[Resolutions]]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is evaluated; the defaults follow the paper's text."""
+    """What is evaluated: sets with candidates, and how they are read and answered."""
 
     data: Path
     pairs: tuple[tuple[str, str], ...]  # (set, candidates): kb+yago, ppr, given, or a key of `stores`
-    orders: tuple[str, ...] = ("local", "natural", "confidence")
-    priors: tuple[float, ...] = (0.0,)  # weights of log p(e|m), each with every order; 0: the paper
-    settings: Mapping[str, Any] = field(default_factory=dict)  # of the model: windows, unknown, commit
+    settings: SetsSettings = field(default_factory=SetsSettings)
     stores: Mapping[str, CandidateSource] = field(default_factory=dict)
-    top: int | None = 30
-    cut_ppr: bool = False  # protocol 4: these lists stay whole
     redirects: Mapping[str, str] = field(default_factory=dict)
     titles: frozenset[str] | None = None
-    coreference: Coreference = "original"
-    drop_first: bool = False
-    limit: int | None = None
+
+    @classmethod
+    def read(
+        cls,
+        data: Path,
+        pairs: tuple[tuple[str, str], ...],
+        settings: DataSettings,
+        stores: Mapping[str, CandidateSource],
+        lead: Callable[[dict[str, str]], Mapping[str, str]] = lambda table: table,
+    ) -> Plan:
+        """Read the tables that the settings name; `lead` gives redirects their ends in a model's titles."""
+        redirects = {} if settings.redirects is None else lead(read_redirects(settings.redirects))
+        titles = None if settings.titles is None else frozenset(read_titles(settings.titles))
+        return cls(data, pairs, SetsSettings(**settings.given()), stores, redirects, titles)
+
+    @property
+    def coreference(self) -> Coreference:
+        """How persons take over candidates; the released code of 2021 reads lists that it has already replaced."""
+        given = self.settings
+        return "in_place" if given.coreference == "original" and given.released == "2021" else given.coreference
 
     def to_record(self) -> dict[str, Any]:
         """Return the JSON object of all that the figures depend on but for the model and the data."""
+        settings = self.settings
         return {
-            "orders": list(self.orders),
-            "priors": list(self.priors),
-            **self.settings,
-            "top": self.top,
-            "cut_ppr": self.cut_ppr,
+            "orders": list(settings.order),
+            "priors": list(settings.prior),
+            "windows": settings.windows,
+            "commit": settings.commit,
+            "released": settings.released,
+            "top": settings.top or TOP,
+            "cut_ppr": settings.top is not None,
             "redirects": len(self.redirects),
             "titles": None if self.titles is None else len(self.titles),
             "coreference": self.coreference,
-            "drop_first": self.drop_first,
-            "limit": self.limit,
+            "drop_first": settings.released is not None,
+            "limit": settings.limit,
         }
 
 
@@ -70,11 +98,29 @@ class Outcome:
 
 
 def pairs_of(sets: Sequence[str], candidates: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Pair sets with candidates; PPRforNED is for AIDA only, so other sets are not paired with it."""
-    if not sets:
-        raise InputError(f"no set was named; give --set ({', '.join(SETS)}) or --all")
-    pairs = [(name, given) for name in sets for given in candidates if given != "ppr" or name.startswith("aida")]
-    return tuple(pairs) or tuple((name, given) for name in sets for given in candidates)
+    """Pair sets with candidates, the sets of the paper if none is named; PPRforNED is for AIDA only.
+
+    Without candidates every set is paired with KB+YAGO, and the paper's also with PPRforNED.
+    """
+    given = candidates or (("kb+yago",) if sets else LISTS)
+    chosen = sets or PAPER_SETS
+    pairs = [(name, lists) for name in chosen for lists in given if lists != "ppr" or name.startswith("aida")]
+    return tuple(pairs) or tuple(product(chosen, given))
+
+
+def open_stores(names: Iterable[str], own: CandidateSource | None, top: int | None) -> dict[str, CandidateSource]:
+    """Open the names among the candidates: those of the model (`model`), or folders."""
+    stores: dict[str, CandidateSource] = {}
+    for name in names:
+        if name == "model":
+            if own is None:
+                raise InputError("--candidates model needs a model that has names")
+            stores[name] = own
+        elif name not in (*LISTS, "given"):
+            if not Path(name).is_dir():
+                raise InputError(f"--candidates {name}: expected kb+yago, ppr, model, given or a folder with names")
+            stores[name] = Names.open(Path(name), k=top or TOP)
+    return stores
 
 
 def carry_out(plan: Plan, model: Disambiguates | None, watch: Watch = lambda label, total, results: results) -> Outcome:
@@ -101,19 +147,25 @@ def carry_out(plan: Plan, model: Disambiguates | None, watch: Watch = lambda lab
 
 def prepared(plan: Plan, name: str, candidates: str) -> Dataset:
     """Read a set with candidates, as the plan wants it."""
-    lists = candidates if candidates in LISTS else "none"
-    dataset = open_dataset(plan.data, name, lists, coreference=plan.coreference, drop_first=plan.drop_first)
-    if plan.limit is not None:
-        dataset = dataset.first(plan.limit)
+    settings = plan.settings
+    dataset = open_dataset(
+        plan.data,
+        name,
+        candidates if candidates in LISTS else "none",
+        coreference=plan.coreference,
+        drop_first=settings.released is not None,
+    )
+    if settings.limit is not None:
+        dataset = dataset.first(settings.limit)
     if plan.redirects:
         dataset = dataset.redirected(plan.redirects)
     if plan.titles is not None:
         dataset = dataset.among(plan.titles)
     if candidates in plan.stores:
         # Their titles are the model's own and are not renamed; redirects are applied when answers are compared.
-        dataset = attach_source(dataset, plan.stores[candidates], f"the store {candidates}")
-    if plan.top is not None and (candidates != "ppr" or plan.cut_ppr):
-        dataset = dataset.top(plan.top)
+        dataset = attach_source(dataset, plan.stores[candidates], f"the names {candidates}")
+    if candidates != "ppr" or settings.top is not None:  # protocol 4: PPRforNED's lists stay whole
+        dataset = dataset.top(settings.top or TOP)
     return dataset
 
 
@@ -124,9 +176,12 @@ def _evaluated(plan: Plan, dataset: Dataset, candidates: str, model: Disambiguat
         recall, baseline = describe(dataset, plan.redirects)
         runs.append(baseline)
     if model is not None:
-        for order, prior in product(plan.orders, plan.priors):
+        given = plan.settings
+        for order, prior in product(given.order, given.prior):
             shown = partial(watch, f"{dataset.name} {candidates} {order}", len(dataset.documents))
             # top=None: the lists are cut already, and PPRforNED's never are.
-            settings = {**plan.settings, "prior": prior, "top": None}
-            runs.append(run_order(model, dataset, order, redirects=plan.redirects, watch=shown, **settings))
+            settings = Settings(
+                order=order, windows=given.windows, commit=given.commit, released=given.released, prior=prior, top=None
+            )
+            runs.append(run_order(model, dataset, settings, redirects=plan.redirects, watch=shown))
     return SetResult(dataset, candidates, recall, tuple(runs))

@@ -11,6 +11,7 @@ from deixis.datasets.dataset import Dataset
 from deixis.documents import Document, Resolutions
 from deixis.evaluation.judging import NO_REDIRECTS, Judgement, candidate_recall, judge, most_frequent
 from deixis.evaluation.metrics import Interval, Measure, Tally, bootstrap, measure_of, tally
+from deixis.settings import Settings
 
 __all__ = ["BASELINE", "Disambiguates", "Run", "SetResult", "describe", "run_order"]
 
@@ -20,8 +21,8 @@ BASELINE = "most frequent"
 class Disambiguates(Protocol):
     """What a model must do to be evaluated: answer documents in their order."""
 
-    def disambiguate_many(self, documents: Iterable[Document], **changes: Any) -> Iterator[Resolutions]:
-        """Resolve the mentions of the documents; `changes` are the settings, e.g. `order="local"`."""
+    def disambiguate_many(self, documents: Iterable[Document], settings: Settings) -> Iterator[Resolutions]:
+        """Resolve the mentions of the documents."""
         ...
 
 
@@ -114,20 +115,16 @@ def describe(dataset: Dataset, redirects: Mapping[str, str] = NO_REDIRECTS) -> t
 def run_order(
     model: Disambiguates,
     dataset: Dataset,
-    order: str,
+    settings: Settings,
     *,
     redirects: Mapping[str, str] = NO_REDIRECTS,
     watch: Callable[[Iterator[Resolutions]], Iterable[Resolutions]] = iter,
-    prior: float = 0.0,
-    **settings: Any,
 ) -> Run:
-    """Disambiguate a set in one order and judge the answers; `watch` sees each pass by, e.g. a progress bar."""
-    if prior:
-        settings["prior"] = prior
+    """Disambiguate a set and judge the answers; `watch` sees each result pass by, e.g. a progress bar."""
     started = time.perf_counter()
-    answers = tuple(watch(model.disambiguate_many(dataset.documents, order=order, **settings)))
+    answers = tuple(watch(model.disambiguate_many(dataset.documents, settings)))
     seconds = time.perf_counter() - started
     judgements = judge(dataset, answers, redirects)
     passes = sum(resolutions.passes for resolutions in answers)
     interval = bootstrap(judgements, measure_of(dataset.name))
-    return Run(order, judgements, interval, answers, seconds, passes, prior)
+    return Run(settings.order, judgements, interval, answers, seconds, passes, settings.prior or 0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from deixis.evaluation.analyses import Calibration, Disagreement, FrequencyBin
+from deixis.evaluation.analyses import Disagreement, FrequencyBin
 from deixis.evaluation.paper import FIVE, PAPER, PAPER_FREQUENCY, paper_figure
 from deixis.evaluation.running import BASELINE, Run, SetResult
 from deixis.rendering import Table
@@ -15,7 +15,6 @@ __all__ = [
     "disagreement_table",
     "frequency_table",
     "paper_tables",
-    "reliability_rows",
     "result_table",
 ]
 
@@ -167,8 +166,3 @@ def disagreement_table(found: Sequence[Disagreement], ids: Sequence[str | None],
     return Table(
         title, ("mention", "gold", *orders), rows, note + ("; the first 50 are shown" if len(found) > most else "")
     )
-
-
-def reliability_rows(calibrated: Calibration) -> list[tuple[str, float, float, int]]:
-    """Return the bins as `(label, accuracy, confidence, count)` for a diagram."""
-    return [(f"{b.low:.1f}–{b.high:.1f}", b.accuracy, b.confidence, b.mentions) for b in calibrated.bins]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,6 +23,7 @@ from deixis.knowledge.surfaces import INITIALS, initials, key, short_titles, tit
 
 __all__ = ["NamesBuilder"]
 
+SPOOLED = 64 << 20  # bytes of keys that are held in memory
 MAX_PARTS = 64  # titles kept for a part of a name, the most popular; recall on AIDA is the same with 128
 
 Arrays = dict[str, NDArray[Any]]
@@ -144,12 +146,12 @@ class NamesBuilder:
         folder: Path,
         parameters: Mapping[str, Any],
         parents: Mapping[str, str],
-        count: Callable[[Path], Occurrences] | None = None,
+        count: Callable[[Path], Iterable[Occurrences]] | None = None,
         smoothing: float = 0.0,
     ) -> Manifest:
         """Write the store; the folder appears whole or not at all.
 
-        `count` is given the path of the trie of names, and returns how often they occur in text. With `smoothing`, a
+        `count` is given the path of the trie of names, and yields how often they occur in texts. With `smoothing`, a
         title or an alias of an entity is worth that share of the entity's links, beside its own: somebody famous whom
         few call so goes before a namesake whom nobody knows. Stores with it are not to be added to others.
         """
@@ -163,7 +165,7 @@ class NamesBuilder:
                     np.save(file, _narrow(values))
             files = {path.name: digest_file(path) for path in sorted(aside.iterdir())}
             counts = dict(sorted(self.counts.items()))
-            counts |= {"entities": len(self._titles), "names": len(self._names), "parts": len(self._parts)}
+            counts |= {"entities": len(self._titles), "names": self._names.size, "parts": self._parts.size}
             manifest = Manifest("candidates", dict(parameters), dict(parents), files, counts)
             manifest.save(aside / MANIFEST)
         return manifest
@@ -185,15 +187,16 @@ class NamesBuilder:
             **self._part_arrays(places, popularity, folder / "parts.marisa"),
         }
 
-    def _occurrence_arrays(self, path: Path, count: Callable[[Path], Occurrences] | None) -> Arrays:
+    def _occurrence_arrays(self, path: Path, count: Callable[[Path], Iterable[Occurrences]] | None) -> Arrays:
         if count is None and not self._counted:
             return {}
         trie = marisa_trie.Trie().mmap(str(path))
         table = np.zeros((len(trie), 3), np.uint32)
         for name, counted in self._occurrences.items():
             table[trie[name]] += np.array(counted, np.uint32)
-        for column, numbers in enumerate(count(path) if count is not None else ()):
-            table[list(numbers), column] += np.array(list(numbers.values()), np.uint32)
+        for found in count(path) if count is not None else ():
+            for column, numbers in enumerate(found):
+                table[list(numbers), column] += np.array(list(numbers.values()), np.uint32)
         return _sparse(table)
 
     def _name_arrays(self, places: NDArray[np.int64], trie: Path, fame: NDArray[Any]) -> Arrays:
@@ -203,7 +206,7 @@ class NamesBuilder:
         weights = worth + counts
         order = np.lexsort((entities, -weights, owners))
         return {
-            "names-offsets": _offsets(owners, len(self._names)),
+            "names-offsets": _offsets(owners, self._names.size),
             "names-entities": entities[order].astype(np.uint32),
             "names-counts": counts[order],
             "names-kinds": kinds[order],
@@ -216,35 +219,40 @@ class NamesBuilder:
         place = np.arange(len(owners)) - np.repeat(starts, np.diff(np.r_[starts, len(owners)]))
         kept = order[place < MAX_PARTS]
         return {
-            "parts-offsets": _offsets(owners[kept], len(self._parts)),
+            "parts-offsets": _offsets(owners[kept], self._parts.size),
             "parts-entities": entities[kept].astype(np.uint32),
         }
 
 
 class _Table:
-    """Rows of (key, entity, count, kind), one column each: tuples in a dict would need ten times the memory."""
+    """Rows of (key, entity, count, kind), one column each; keys lie in a file, as a dictionary of millions is large."""
 
     def __init__(self) -> None:
-        self._keys: dict[str, int] = {}
-        self._pairs, self._counts, self._kinds = array("Q"), array("f"), array("B")
+        self._keys = tempfile.SpooledTemporaryFile(SPOOLED)  # noqa: SIM115 - closed in __del__
+        self._entities, self._counts, self._kinds = array("I"), array("f"), array("B")
+        self.size = 0  # keys, once they are grouped
 
-    def __len__(self) -> int:
-        return len(self._keys)
+    def __del__(self) -> None:
+        self._keys.close()
 
     def add(self, name: str, entity: int, kind: int = 0, count: float = 0) -> None:
         if name:
-            self._pairs.append(self._keys.setdefault(name, len(self._keys)) << 32 | entity)
+            self._keys.write(name.encode() + b"\n")
+            self._entities.append(entity)
             self._counts.append(count)
             self._kinds.append(kind)
 
+    def _names(self) -> Iterator[str]:
+        self._keys.seek(0)
+        return (line[:-1].decode() for line in self._keys)
+
     def grouped(self, places: NDArray[np.int64], path: Path) -> tuple[NDArray[Any], ...]:
         """Write the keys as a trie and return owners (sorted), entities, summed counts and joined kinds."""
-        trie = marisa_trie.Trie(sorted(self._keys))
+        trie = marisa_trie.Trie(marisa_trie.Trie(self._names()).iterkeys())  # each key once: a trie counts repeats
         trie.save(str(path))
-        numbers = np.fromiter((trie[name] for name in self._keys), np.int64, len(self._keys))
-        pairs = np.frombuffer(self._pairs, np.uint64)
-        owners = numbers[(pairs >> np.uint64(32)).astype(np.int64)]
-        entities = places[(pairs & np.uint64(0xFFFFFFFF)).astype(np.int64)]
+        self.size = len(trie)
+        owners = np.fromiter((trie[name] for name in self._names()), np.int64, len(self._entities))
+        entities = places[np.frombuffer(self._entities, np.uint32)]
         order = np.lexsort((entities, owners))
         owners, entities = owners[order], entities[order]
         if not len(order):

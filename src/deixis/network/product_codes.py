@@ -61,9 +61,13 @@ class Usage:
             moments = (1 - INPUTS) * moments + INPUTS * level * read
         return cls(weight.float(), (mean - center @ weight).float(), _damped(moments, DAMPING))
 
+    def expected(self, rows: Tensor) -> Tensor:
+        """Return the m_e (rows, columns) that is expected where rows are scored."""
+        return rows @ self.weight + self.offset
+
     def correction(self, rows: Tensor, stored: Tensor) -> Tensor:
         """Return what biases lack (rows,) so that rows as they are stored score what they did, on average."""
-        return ((rows - stored) * (rows @ self.weight + self.offset)).sum(-1)
+        return ((rows - stored) * self.expected(rows)).sum(-1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +97,13 @@ class ProductCodes:
             book, codes = _means(turned, book, size)
             u, _, v = torch.linalg.svd(x.T @ _read(book, codes))
             turn = u @ v
-        book, _ = _means(x @ turn, book, size)
+        book, codes = _means(x @ turn, book, size)
         back = turn.T @ torch.linalg.inv(stretch)
-        return cls(book, back, mean, size)
+        # Means are shorter than what they stand for, and would score less: rows score on average as they did.
+        expected = usage.expected(rows[chosen])
+        scored = ((_read(book, codes) @ back) * expected).sum()
+        longer = ((rows[chosen] - mean) * expected).sum() / scored if scored > 0 else 1.0
+        return cls(book * longer, back, mean, size)
 
     def encode(self, rows: Tensor) -> Tensor:
         """Return the codes (rows, bytes) of rows (rows, columns)."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deixis.artefacts import read_lines
+import orjson
+
+from deixis.artefacts import open_text, read_lines
 from deixis.documents import normalise_title
 from deixis.errors import InputError
 
@@ -71,14 +73,29 @@ def _follow(title: str, hops: Mapping[str, str], table: dict[str, str], lost: di
 
 
 def read_redirects(path: Path) -> dict[str, str]:
-    """Read a redirect table: lines `from<TAB>to`, plain or compressed."""
-    table: dict[str, str] = {}
+    """Read a redirect table: lines `old<TAB>new`, or in a `.json` file one object old → new; plain or compressed."""
+    pairs = _json_pairs(path) if ".json" in path.suffixes else _tab_pairs(path)
+    table = {normalise_title(old): normalise_title(new) for old, new in pairs}
+    return {old: new for old, new in table.items() if old != new}  # some differ only in how spaces are written
+
+
+def _json_pairs(path: Path) -> Iterable[tuple[str, str]]:
+    with open_text(path) as file:
+        try:
+            record = orjson.loads(file.read())
+        except orjson.JSONDecodeError as error:
+            raise InputError(f"{path}: not JSON ({error})") from None
+    if not isinstance(record, dict) or not all(isinstance(value, str) for value in record.values()):
+        raise InputError(f"{path}: expected one object of old title: new title")
+    return record.items()
+
+
+def _tab_pairs(path: Path) -> Iterator[tuple[str, str]]:
     for number, line in read_lines(path):
         try:
             fields = line.decode().split("\t")
         except UnicodeDecodeError:
-            raise InputError(f"{path}:{number} is not UTF-8; save the redirect table as UTF-8") from None
-        if len(fields) < 2 or not (source := normalise_title(fields[0])) or not (target := normalise_title(fields[1])):
-            raise InputError(f"{path}:{number} is no redirect; expected from<TAB>to")
-        table[source] = target
-    return table
+            raise InputError(f"{path}, line {number}: not UTF-8; save the redirect table as UTF-8") from None
+        if len(fields) < 2 or not fields[0].strip() or not fields[1].strip():
+            raise InputError(f"{path}, line {number}: expected old title, a tab and new title")
+        yield fields[0], fields[1]

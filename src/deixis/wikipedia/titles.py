@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, NamedTuple
 from urllib.parse import unquote_to_bytes
 
+from deixis.artefacts import read_lines
 from deixis.documents import normalise_title
+from deixis.errors import InputError
 from deixis.languages.wikis import LANGUAGES
 
-__all__ = ["Kind", "Site", "Target"]
+__all__ = ["Kind", "Site", "Target", "read_titles"]
 
 Kind = Literal["article", "file", "category", "language", "namespace", "interwiki", "section", "invalid"]
 
@@ -107,6 +110,17 @@ class Site:
         if prefix in PROJECTS:
             return Target("interwiki")
         return Target("article", normalise_title(title.lstrip(": ")))
+
+
+def read_titles(path: Path) -> Iterator[str]:
+    """Yield the titles of a list, one a line; what follows a tab is ignored."""
+    for number, line in read_lines(path):
+        try:
+            title = normalise_title(line.decode().split("\t")[0])
+        except UnicodeDecodeError:
+            raise InputError(f"{path}, line {number}: not UTF-8; save the list of titles as UTF-8") from None
+        if title:
+            yield title
 
 
 def _folded(name: str) -> str:
