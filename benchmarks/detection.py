@@ -5,7 +5,8 @@ python benchmarks/detection.py MODEL BENCHMARKS aida-a --case lower      # also 
 python benchmarks/detection.py MODEL BENCHMARKS aida-a --fit             # the rule that unites the two
 
 A set is one of the benchmarks or document JSONL. Precision and recall are those of all marked names, also of those that
-have no entity where the set marks them (AIDA does); "in KB" is the recall of those that have one. The end-to-end figures of a model are those of `deixis evaluate`.
+have no entity where the set marks them (AIDA does); "in KB" is the recall of those that have one.
+End-to-end figures of a model are those of `deixis evaluate`.
 """
 
 from __future__ import annotations

@@ -45,11 +45,12 @@ from deixis.corpus.windows import SPLITS, Split, WindowSet
 from deixis.datasets import open_dataset, read_redirects, read_titles
 from deixis.datasets.jsonl import stream_documents
 from deixis.documents import Candidate, Document, Mention
-from deixis.folder.edit import add, build_folder, remove, save_edited
+from deixis.folder.edit import add, build_folder, remove
 from deixis.folder.model_folder import ModelFolder, network_from_bert
 from deixis.folder.sharpen import read_mentions
 from deixis.inference import Disambiguator
 from deixis.knowledge.entities import Entity, read_entities
+from deixis.knowledge.knowledge import Knowledge
 from deixis.knowledge.names import Names
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.encoding import Tokenizer
@@ -377,15 +378,13 @@ def measure(
     descriptions: list[Path],
     trained: Path,
     without: Path | None,
-    store: Path | None,
     limit: int | None,
     few: int,
 ) -> None:
     """Print the accuracy on held-out mentions with rows of each kind.
 
-    The store names the rivals that examples are told apart from, where the model has no store itself. Without a model
-    that never saw the entities, they are removed from the trained one: a rehearsal, as its encoder was trained on their
-    mentions.
+    The models have names (`deixis assemble`). Without a model that never saw the entities, they are removed from the
+    trained one: a rehearsal, as its encoder was trained on their mentions.
     """
     documents, others = (_few(list(stream_documents(held / name)), limit, random.Random(0)) for name in DOCUMENTS)
     examples: dict[str, list[Document]] = defaultdict(list)
@@ -401,8 +400,6 @@ def measure(
         less = ModelFolder.load(without)
         if known := [title for title in titles if title in less.vocabulary]:
             less = remove(less, known)
-    if less.store is None and store is not None:
-        less = replace(less, store=Names.open(store))
     plain = [Entity(title, texts[title]) for title in titles if title in texts]
     print(f"{len(documents):,} mentions, {len(plain):,} entities added to {len(less.vocabulary.entities):,}")
     named = add(less, plain)
@@ -434,11 +431,14 @@ def _marked(documents: list[Document]) -> Iterator[Document]:
 
 def _random(model: ModelFolder, number: int) -> ModelFolder:
     """Return the model with the last rows of B drawn at random, as long as trained ones on average."""
-    kept = model.among(Vocabulary(model.vocabulary.titles[:-number], model.vocabulary.counts[:-number]))
-    weight, bias = kept.network.candidate_rows(torch.arange(len(SPECIAL), len(kept.vocabulary)))
+    knowledge = model.knowledge
+    assert isinstance(knowledge, Knowledge)
+    size = len(knowledge) - number
+    weight, bias = model.network.candidate_rows(torch.arange(len(SPECIAL), size))
     generator = torch.Generator().manual_seed(0)
     rows = torch.randn(number, weight.shape[1], generator=generator) * weight.std(0) + weight.mean(0)
-    return kept.with_rows(model.vocabulary.titles[-number:], rows.detach(), bias.mean().detach().expand(number))
+    biases = bias.mean().detach().expand(number)
+    return model.with_overlay(knowledge.overlay, range(knowledge.size, size), rows.detach(), biases)
 
 
 def _rivals(document: Document, vocabulary: Vocabulary) -> int:
@@ -511,8 +511,8 @@ def again(
     able = sorted(title for title, count in counted if count >= links and title in texts and title not in golds)
     chosen = sorted(random.Random(seed).sample(able, number))
     less = remove(whole, chosen)
-    save_edited(less, model, output / "less", {})
-    save_edited(add(less, [Entity(title, texts[title]) for title in chosen]), model, output / "more", {})
+    less.save_edited(output / "less", {})
+    add(less, [Entity(title, texts[title]) for title in chosen]).save_edited(output / "more", {})
     print(f"{number:,} of {len(able):,} entities: {output}")
 
 
@@ -550,7 +550,7 @@ def clock(model: Path, descriptions: list[Path], number: int, rounds: int) -> No
     with tempfile.TemporaryDirectory() as scratch:
         target = Path(scratch) / "more"
         start, busy = time.perf_counter(), time.process_time()
-        manifest = save_edited(add(ModelFolder.load(model), new), model, target, {})
+        manifest = add(ModelFolder.load(model), new).save_edited(target, {})
         took, spent = time.perf_counter() - start, time.process_time() - busy
         size = manifest.counts["entities"]
         print(f"{len(new):,} entities added in {took:.1f} s, {spent:.1f} s of all cores ({size:,} in all)")

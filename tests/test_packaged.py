@@ -52,7 +52,7 @@ def test_no_path_is_the_packaged_one(island: Path, monkeypatch: pytest.MonkeyPat
 def test_it_is_whole_small_and_has_a_card() -> None:
     folder = checkpoints.PACKAGED
     model = checkpoints.ModelFolder.load(folder)
-    assert model.store is not None and model.vocabulary.row("Berlin") is not None
+    assert model.names is not None and model.knowledge.number("Berlin") is not None
     assert sum(len(zlib.compress(path.read_bytes())) for path in folder.rglob("*") if path.is_file()) <= LIMIT
     card = (folder / "README.md").read_text(encoding="utf-8")
     assert all(word in card for word in ("CC BY-SA", "MIT", "Wikipedia", "aida-b"))

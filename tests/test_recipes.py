@@ -13,10 +13,9 @@ import typer
 
 from deixis.cli import app
 from deixis.documents import Document, Mention
-from deixis.errors import ArtefactError, InputError
+from deixis.errors import ArtefactError
 from deixis.folder import model_folder as checkpoints
 from deixis.folder.model_folder import ModelFolder
-from deixis.knowledge.names import Names
 from deixis.toy import DUMP
 from deixis.training import PRESETS
 from deixis.wikipedia.articles import read_articles
@@ -50,7 +49,6 @@ def test_fields_change_their_preset(stage: str) -> None:
         *((name, "quantise") for name in ("cut", "named-cut")),
         *((name, "windows") for name in ("shortened", "named", "unlinked")),
         ("quantised", "quantise"),
-        ("described", "entities describe"),
         ("model", "calibrate"),
         ("finetune", "finetune"),
         *((f"reports.{name}", "evaluate sets") for name in TABLES["reports"]),
@@ -146,8 +144,6 @@ models = { pupil2 = 1 }
 [quantised]
 encoder = "int8"
 entities = 15
-[described]
-links = 1000
 [model]
 set = "DOCUMENTS"
 [reports.velm]
@@ -160,21 +156,6 @@ order = "confidence"
 MARLOW = "Ada Marlow (rower)"
 
 
-def checkout(folder: Path) -> Path:
-    """Write what `introductions.py` reads: a text that is cut, one that says nothing, and one of who is described."""
-    cut = f"{MARLOW}\n\nA rower of the island {'x' * 150}"[:150]
-    items = [
-        [cut, "Silver Oar\n\nA cup."],
-        ["R&amp;D\n\nIt is not on\nthe island.\n\nMore.", "Velm\n\nAn island in the sea."],
-    ]
-    made = folder / "RUN_FILES" / "4_13_2023" / "rel_blink" / "evaluation_new_one_step"
-    made.mkdir(parents=True)
-    for name in ("msnbc", "aquaint", "ace2004"):
-        entities = {"entity_candidates_descriptions": items}
-        (made / f"{name}.json").write_bytes(orjson.dumps({"1": {"entities": entities}}))
-    return folder
-
-
 def test_a_toy_world_goes_all_the_way_and_is_not_made_twice(
     tmp_path: Path, modules: tuple[Any, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -184,7 +165,6 @@ def test_a_toy_world_goes_all_the_way_and_is_not_made_twice(
     (tmp_path / "recipe.toml").write_text(TOY.replace("DOCUMENTS", str(tmp_path / "velm.jsonl")))
     bert, out = bert_folder(tmp_path / "bert"), tmp_path / "out"
     given = ["--wikipedia", tmp_path, "--enwik8", DUMP, "--bert", bert, "--benchmarks", tmp_path]
-    given += ["--introductions", checkout(tmp_path / "checkout")]
     arguments = [str(word) for word in (out, *given, "--recipe", tmp_path / "recipe.toml")]
     assert make.main([*arguments, "--until", "enwik8"]) == 0
     pages = [page for page in read_articles(out / "enwik8.jsonl.zst") if page.text and page.title != MARLOW]
@@ -194,13 +174,7 @@ def test_a_toy_world_goes_all_the_way_and_is_not_made_twice(
     assert (out / "windows").is_dir() and not (out / "stage1").exists()
     assert make.main(arguments) == 0
     model = ModelFolder.load(out / "model")
-    assert len(model.vocabulary.entities) == 15 and model.store is not None
-    assert len(Names.open(out / "store")) > len(model.store)
-    assert (
-        out / "introductions.tsv"
-    ).read_text() == f"{MARLOW}\tA rower of the island\nR&D\tIt is not on the island.\n"
-    told = orjson.loads((out / "model" / "manifest.json").read_bytes())["parameters"]["described"]
-    assert told == {"entities": 1, "links": 1000, "part": 0.5}
+    assert len(model.vocabulary.entities) == 15 and model.names is not None
     report = orjson.loads((out / "reports" / "velm.json").read_bytes())
     card_told = (out / "model" / "README.md").read_text()
     assert f"`{report['model']}`" in card_told and "| confidence |" in card_told
@@ -210,17 +184,6 @@ def test_a_toy_world_goes_all_the_way_and_is_not_made_twice(
     parts().save(out / "other")
     with pytest.raises(ArtefactError, match="evaluate this folder"):
         card.render(out / "other", [report])
-
-
-def test_another_folder_than_a_checkout_is_refused(tmp_path: Path, modules: tuple[Any, Any]) -> None:
-    read = modules[0].read_introductions
-    with pytest.raises(InputError, match=r"msnbc.json cannot be read; expected a file of a checkout"):
-        read(tmp_path)
-    folder = checkout(tmp_path / "checkout")
-    assert read(folder)[MARLOW] == "A rower of the island"
-    next(folder.rglob("aquaint.json")).write_text('{"1": {}}')
-    with pytest.raises(InputError, match=r"aquaint.json cannot be read"):
-        read(folder)
 
 
 def test_the_card_of_the_packaged_model_is_what_its_reports_say(modules: tuple[Any, Any]) -> None:

@@ -35,7 +35,6 @@ from shipped import Use, rank
 
 from deixis.artefacts import digest_file, read_lines, write_aside
 from deixis.corpus.completion import own_names
-from deixis.corpus.counting import read_titles
 from deixis.corpus.drift import build_redirects
 from deixis.corpus.names import NameSources, add_annotated, add_articles, count_names, read_pairs
 from deixis.documents import normalise_title
@@ -48,6 +47,7 @@ from deixis.wikipedia.articles import Article, read_articles
 from deixis.wikipedia.leads import lead_of
 from deixis.wikipedia.redirects import Redirects, read_redirects
 from deixis.wikipedia.summary import read_summary
+from deixis.wikipedia.titles import read_titles
 
 PAGES = ("articles-en.jsonl.xz", "articles-2023-en.jsonl.xz", "articles-html-en.jsonl.xz")
 ANNOTATED = ("news-silver-en.jsonl.xz", "tables-en.jsonl.xz", "on-this-day-en.jsonl.xz", "lists-html-en.jsonl.xz")

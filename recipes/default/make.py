@@ -1,7 +1,6 @@
 """The default model, from corpora to a finished folder: each step a command of deixis, skipped where its artefact is.
 
-    python recipes/default/make.py OUT --wikipedia FOLDER --enwik8 FILE --bert FOLDER --benchmarks FOLDER \\
-        --introductions FOLDER
+    python recipes/default/make.py OUT --wikipedia FOLDER --enwik8 FILE --bert FOLDER --benchmarks FOLDER
     python recipes/default/make.py OUT … --until windows       # stop there; the next run goes on
     python recipes/default/make.py OUT … --finetuned           # and the variant fine-tuned on AIDA, with its report
 
@@ -10,8 +9,7 @@ All parameters are in recipe.toml beside this file. What is made, in OUT:
     enwik8.jsonl.zst → redirects.tsv, include.txt → vocabulary.jsonl → store → windows → vectors.npy
     → stage1 → stage2 → cut → shortened, shortened-vectors.npy → stage3 → mean       one teacher
     → named → named1 → named2 → named-cut → named-mean                               the other
-    → unlinked → pupil1 → pupil2 → taught → fitted → quantised
-    → introductions.tsv → described                                                  with --introductions
+    → unlinked → pupil1 → pupil2 → taught → fitted → quantised → assembled
     → model (calibrated, its card in README.md) ← reports/*.json
 
 Change a parameter, delete what was made with it, and run again: what deixis made refuses strangers.
@@ -30,7 +28,6 @@ from typing import Any
 
 import orjson
 from card import write_card
-from introductions import read_introductions
 
 from deixis.artefacts import open_text, write_aside
 from deixis.cli import app
@@ -39,7 +36,6 @@ from deixis.documents import normalise_title
 from deixis.errors import DeixisError
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.training.__main__ import main as training
-from deixis.training.descriptions import read_descriptions
 
 HERE = Path(__file__).parent
 Table = dict[str, Any]
@@ -92,7 +88,6 @@ class Recipe:
         self.pages = [self.out / "enwik8.jsonl.zst", *inputs["pages"]]
         self.annotated, self.described = inputs["annotated"], inputs["descriptions"]
         self.aliases, self.moved = inputs["aliases"], inputs["redirects"]
-        self.introductions = given.introductions
         self.redirects = self.out / "redirects.tsv"
 
     def steps(self, finetuned: bool) -> Iterator[Step]:
@@ -127,9 +122,7 @@ class Recipe:
         yield Step(out / "taught", lambda: self.make_mean("taught"))
         yield Step(out / "fitted", self.make_fitted)
         yield Step(out / "quantised", self.make_quantised)
-        if self.introductions is not None:
-            yield Step(out / "introductions.tsv", self.make_introductions)
-            yield Step(out / "described", self.make_described)
+        yield Step(out / "assembled", self.make_named)
         yield Step(out / "model", self.make_model)
         for name in tables["reports"]:
             path = out / "reports" / f"{name}.json"
@@ -221,29 +214,18 @@ class Recipe:
         run("entities", "fit", self.out / "taught", described, "-o", self.out / "fitted", *own)
 
     def make_quantised(self) -> None:
-        store = ["--candidates", self.out / "store", "--cut", "--redirects", self.redirects]
         news = [*self.annotated, *self.pages][0]  # what the table is rounded for
         keep = ["--keep", self.out / "include.txt", "--articles", news]
         own = options(self.tables["quantised"])
-        run("quantise", self.out / "fitted", "-o", self.out / "quantised", *keep, *store, *own)
+        run("quantise", self.out / "fitted", "-o", self.out / "quantised", *keep, *own)
 
-    def make_introductions(self) -> None:
-        """Keep the introductions of entities that have no other description."""
-        assert self.introductions is not None
-        described = read_descriptions([self.out / "descriptions.tsv"])
-        found = read_introductions(self.introductions)
-        with write_aside(self.out / "introductions.tsv") as file:
-            file.writelines(f"{title}\t{text}\n".encode() for title, text in found.items() if title not in described)
-
-    def make_described(self) -> None:
-        texts, described = self.out / "introductions.tsv", self.out / "described"
-        own = options(self.tables["described"])
-        run("entities", "describe", self.out / "quantised", texts, "-o", described, *own)
+    def make_named(self) -> None:
+        names = ["--names", self.out / "store", "--redirects", self.redirects]
+        run("assemble", self.out / "quantised", *names, "-o", self.out / "assembled")
 
     def make_model(self) -> None:
         given = ["--data", self.benchmarks, "--redirects", self.redirects, *options(self.tables["model"])]
-        source = self.out / ("quantised" if self.introductions is None else "described")
-        run("calibrate", source, "-o", self.out / "model", *given)
+        run("calibrate", self.out / "assembled", "-o", self.out / "model", *given)
 
     @staticmethod
     def run_training(*words: object) -> None:
@@ -287,7 +269,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--enwik8", type=Path, required=True, help="a dump, e.g. enwik8")
     parser.add_argument("--bert", type=Path, required=True, help="the encoder to start from, a Hugging Face folder")
     parser.add_argument("--benchmarks", type=Path, required=True, help="the folder with the unpacked benchmarks")
-    parser.add_argument("--introductions", type=Path, help="a checkout of yifding/In_Context_EL (introductions.py)")
     parser.add_argument("--recipe", type=Path, default=HERE / "recipe.toml", help="recipe.toml beside this file")
     parser.add_argument("--until", help="the last artefact to make, e.g. windows")
     parser.add_argument("--finetuned", action="store_true", help="also fine-tune on AIDA, and report that")

@@ -20,6 +20,7 @@ from deixis.errors import ArtefactError, InputError
 __all__ = [
     "MANIFEST",
     "Manifest",
+    "copy_or_link",
     "digest_file",
     "folder_aside",
     "manifest_path",
@@ -140,6 +141,15 @@ def folder_aside(folder: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise
+
+
+def copy_or_link(source: Path, target: Path) -> None:
+    """Put a file of an artefact into another one: linked where that is possible, as neither is ever written to."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
 
 
 def open_text(path: Path) -> IO[bytes]:

@@ -21,7 +21,7 @@ from deixis.folder.model_folder import ModelFolder, packaged_model
 from deixis.knowledge.describe import Describer
 from deixis.knowledge.detection import THRESHOLD, Detector, NameDetector, UnitedDetector
 from deixis.knowledge.entities import Entity, identities
-from deixis.knowledge.names import Names
+from deixis.knowledge.knowledge import Knowledge
 from deixis.knowledge.source import CandidateSource
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.detector import LearnedDetector
@@ -38,7 +38,7 @@ FOUND_TOGETHER = 64  # texts whose mentions are found in one go
 
 @dataclass
 class Disambiguator:
-    """A network with its tokenizer, vocabulary and, where there are any, candidate store and detector.
+    """A network with its tokenizer, what it knows and, where there are any, a source of candidates and a detector.
 
     It holds no state of a call, so threads may share one.
 
@@ -52,8 +52,8 @@ class Disambiguator:
 
     network: Network
     tokenizer: Tokenizer
-    vocabulary: Vocabulary
-    candidates: CandidateSource | None = None
+    knowledge: Knowledge | Vocabulary
+    candidates: CandidateSource | None = None  # of mentions that come without: the names of the knowledge
     detector: Detector | None = None  # finds the mentions of plain texts
     answer_threshold: float = 0.0  # the least probability of an answer in `link`
     prior: float = 0.0  # the weight of log p(e|m) in `link`
@@ -85,29 +85,32 @@ class Disambiguator:
         taken as a mention if its link probability is at least `detection_threshold`; the model's own if not given.
 
         Examples:
-            >>> len(Disambiguator.load("velm/model").vocabulary) > 20
+            >>> "Falcon (boat)" in Disambiguator.load("velm/model").knowledge
             True
         """
         device = torch.device(device)
         precision = precision or ("bf16" if device.type == "cuda" else "fp32")
         check_precision(precision, device)
-        path = packaged_model() if folder is None else Path(folder)
-        parts = ModelFolder.load(path)
+        parts = ModelFolder.load(packaged_model() if folder is None else Path(folder))
         least = next(x for x in (detection_threshold, parts.linking.names, THRESHOLD) if x is not None)
-        calibration = calibration_batch(parts.tokenizer, parts.vocabulary.titles) if precision == "int8" else None
-        compute_in(parts.network, precision, calibration)
+        if precision == "int8":
+            some = [parts.knowledge.title(number) for number in _spread(len(SPECIAL), len(parts.knowledge))]
+            compute_in(parts.network, precision, calibration_batch(parts.tokenizer, [*SPECIAL, *some]))
+        else:
+            compute_in(parts.network, precision)
+        assert parts.folder is not None, "it was loaded"
         return cls(
             parts.network,
             parts.tokenizer,
-            parts.vocabulary,
-            parts.store,
+            parts.knowledge,
+            parts.names,
             _detector(parts, least),
             parts.linking.answers,
             parts.linking.prior,
             parts.linking.rule,
             parts.describer,
             parts.known,
-            domain=Manifest.load(path / MANIFEST, "model").parameters.get("domain", DOMAIN),
+            domain=Manifest.load(parts.folder / MANIFEST, "model").parameters.get("domain", DOMAIN),
             device=device,
         )
 
@@ -129,24 +132,28 @@ class Disambiguator:
         from deixis.folder.edit import add  # which editing alone needs
 
         new = [entity if isinstance(entity, Entity) else Entity.from_record(entity) for entity in entities]
-        store = self.candidates if isinstance(self.candidates, Names) else None
-        if store is None and self.candidates is not None:
-            raise InputError("names are added to a store of deixis; this one has another source of candidates")
-        parts = ModelFolder(self.network, self.tokenizer, self.vocabulary, store)
-        more = add(replace(parts, describer=self.describer, known=self.added), new, clashes=clashes)
+        if self.candidates is not None and self.candidates is not self.knowledge:
+            raise InputError("names are added to those of the model; this one has another source of candidates")
+        parts = ModelFolder(self.network, self.tokenizer, self.knowledge, describer=self.describer, known=self.added)
+        more = add(parts, new, clashes=clashes)
         detector = self.detector
-        if isinstance(detector, NameDetector) and more.store is not None:
-            detector = replace(detector, names=more.store)
-        elif isinstance(detector, UnitedDetector) and more.store is not None:
-            detector = replace(detector, names=replace(detector.names, names=more.store))
+        if isinstance(detector, NameDetector) and more.names is not None:
+            detector = replace(detector, names=more.names)
+        elif isinstance(detector, UnitedDetector) and more.names is not None:
+            detector = replace(detector, names=replace(detector.names, names=more.names))
         return replace(
             self,
             network=more.network,
-            vocabulary=more.vocabulary,
-            candidates=more.store,
+            knowledge=more.knowledge,
+            candidates=more.names,
             detector=detector,
             added=more.known,
         )
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The entities in the order of their rows; of knowledge it is made when asked for."""
+        return self.knowledge if isinstance(self.knowledge, Vocabulary) else self.knowledge.vocabulary
 
     def __call__(self, text: str, settings: Settings | None = None, **changes: Any) -> Resolutions:
         """Find the mentions of a text and resolve them; the same as `link`.
@@ -222,9 +229,7 @@ class Disambiguator:
         while documents := list(islice(stream, FOUND_TOGETHER)):
             unread = [document.text for document in documents if not document.mentions]
             if unread and self.detector is None:
-                raise InputError(
-                    "this model has no candidate store to find mentions by; give it a detector, or give mentions"
-                )
+                raise InputError("this model has no names to find mentions by; give it a detector, or give mentions")
             found = iter(_find(self.detector, unread, find))
             for document in documents:
                 yield document if document.mentions else replace(document, mentions=tuple(next(found)))
@@ -271,7 +276,7 @@ class Disambiguator:
         lists, priors = list_candidates(
             document, self.candidates, with_priors=bool(settings.prior or settings.evidence)
         )
-        choices = [choices_of(*pair, self.vocabulary, settings) for pair in zip(lists, priors, strict=True)]
+        choices = [choices_of(*pair, self.knowledge, settings) for pair in zip(lists, priors, strict=True)]
         reason = "no candidates" if self.candidates else "no candidates: none given, and the model has no names"
         resolutions = [
             None if choice.rows else resolve_by_prior(document, place, lists[place], reason)
@@ -283,17 +288,25 @@ class Disambiguator:
     def _identity(self, title: str) -> Identity | None:
         """Return where an entity is found and what it is called elsewhere; None: its page in the English Wikipedia."""
         own, wikidata = self._identities.get(title), self.wikidata.get(title)
+        if wikidata is None and not isinstance(self.knowledge, Vocabulary) and self.knowledge.has_wikidata:
+            number = self.knowledge.number(title)
+            wikidata = None if number is None else self.knowledge.wikidata(number)
         if own is None and wikidata is None and self.domain == DOMAIN:
             return None
         own = Identity(wikipedia_url(title, self.domain)) if own is None else own
         return own._replace(wikidata=own.wikidata or wikidata)
 
 
+def _spread(first: int, last: int, number: int = 128) -> range:
+    """Return about so many numbers, spread over a range."""
+    return range(first, last, max(1, (last - first) // number))
+
+
 def _detector(parts: ModelFolder, least: float) -> NameDetector | UnitedDetector | None:
     """Return what finds the mentions of plain texts: the names of a model, with its learned detector if it has one."""
-    if parts.store is None:
+    if parts.names is None:
         return None
-    names = NameDetector(parts.store, least)
+    names = NameDetector(parts.names, least)
     if parts.detector is None:
         return names
     return UnitedDetector(LearnedDetector(parts.network, parts.tokenizer, parts.detector), names)

@@ -55,17 +55,6 @@ def test_lists_are_imported_into_a_store_and_stores_merged(folder: Path) -> None
         run("candidates", "import", folder / "names.tsv", "--format", "csv", "-o", merged)
 
 
-def test_a_store_is_cut(folder: Path) -> None:
-    Vocabulary.of(["Cologne"]).save(folder / "vocabulary.jsonl")
-    told = run("candidates", "cut", folder / "store", "--vocabulary", folder / "vocabulary.jsonl", "-o", folder / "cut")
-    assert "1  entities" in told
-    cut = Names.open(folder / "cut")
-    assert "koln" in cut and "bonn" not in cut
-    whole = Names.open(folder / "store")
-    before, after = (store.occurrences(store.number("koln") or 0) for store in (whole, cut))
-    assert before == after == (1, 1, 0)
-
-
 def test_nothing_that_is_not_a_store_is_overwritten(folder: Path) -> None:
     (folder / "mine").mkdir()
     (folder / "mine" / "thesis.txt").write_text("all my work")

@@ -31,6 +31,10 @@ class Scripted:
     vocabulary: Vocabulary | None = None
     candidates: CandidateSource | None = None
 
+    @property
+    def knowledge(self) -> Vocabulary | None:
+        return self.vocabulary
+
     def disambiguate_many(self, documents: Iterable[Document], settings: Settings) -> Iterator[Resolutions]:
         assert settings.top is None  # the lists are cut already
         for document in documents:

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 import torch
 
 from deixis.documents import Candidate, Document, Identity, Mention
 from deixis.errors import ArtefactError, InputError
-from deixis.folder.edit import add, alike, build_folder, describe, fit, remove, save_edited
+from deixis.folder.edit import add, alike, build_folder, fit, remove
 from deixis.folder.model_folder import ModelFolder
 from deixis.folder.sharpen import read_mentions
 from deixis.inference import Disambiguator
 from deixis.knowledge import describe as describing
+from deixis.knowledge.assemble import FromStore
 from deixis.knowledge.build import NamesBuilder
 from deixis.knowledge.describe import TAKEN_OFF, Describer, read_texts
 from deixis.knowledge.entities import Entity
+from deixis.knowledge.knowledge import Knowledge
 from deixis.knowledge.names import Names
+from deixis.knowledge.overlay import Overlay
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.batching import Batch
+from deixis.network.entity_table import MixedTable
 from deixis.network.precision import compute_in
 from deixis.settings import Precision as Inference
 from tests.worlds import ENTITIES, make_document, make_network, make_tokenizer
@@ -45,8 +49,29 @@ def make_model(tmp_path: Path) -> ModelFolder:
     for title in known.entities:
         builder.add_link("cup", title)
     builder.save(tmp_path / "store", {}, {})
-    store = Names.open(tmp_path / "store")
-    return fit(ModelFolder(make_network(), make_tokenizer(), known, store), DESCRIPTIONS, 1000)
+    names = FromStore.of(known, Names.open(tmp_path / "store"))
+    model = fit(ModelFolder(make_network(), make_tokenizer(), known), DESCRIPTIONS, 1000)
+    model.save(tmp_path / "made", source=names)
+    made = ModelFolder.load(tmp_path / "made")
+    made.network.eval()
+    return made
+
+
+def knowledge_of(model: ModelFolder) -> Knowledge:
+    assert isinstance(model.knowledge, Knowledge)
+    return model.knowledge
+
+
+def number_of(model: ModelFolder, title: str) -> int:
+    number = model.knowledge.number(title)
+    assert number is not None
+    return number
+
+
+def linker(model: ModelFolder, **more: Any) -> Disambiguator:
+    return Disambiguator(
+        model.network, model.tokenizer, model.knowledge, model.names, describer=model.describer, **more
+    )
 
 
 @pytest.fixture
@@ -55,7 +80,7 @@ def model(tmp_path: Path) -> ModelFolder:
 
 
 def answers(model: ModelFolder, documents: list[Document]) -> list[list[tuple[str | None, float]]]:
-    nlp = Disambiguator(model.network, model.tokenizer, model.vocabulary)
+    nlp = Disambiguator(model.network, model.tokenizer, model.knowledge)
     return [[(r.entity, r.probability) for r in result] for result in nlp.disambiguate_many(documents)]
 
 
@@ -81,19 +106,17 @@ def test_an_added_entity_is_answered_and_the_others_stay_the_same(model: ModelFo
     before = answers(model, documents)
     bigger = add(model, [NEW])
     assert answers(bigger, documents) == before
-    assert bigger.vocabulary.row("Zed Cup") == len(model.vocabulary)
-    assert bigger.store is not None and bigger.store.lookup("Zed") == (Candidate("Zed Cup", 1.0),)
+    assert bigger.knowledge.number("Zed Cup") == len(model.knowledge)
+    assert knowledge_of(bigger).lookup("Zed") == (Candidate("Zed Cup", 1.0),)
     with pytest.raises(InputError, match="'Zed Cup' is an entity of the model already; leave it out"):
         add(bigger, [NEW])
     again = add(bigger, [replace(NEW, description="a city")], clashes=True)
-    assert len(again.vocabulary) == len(bigger.vocabulary)
+    assert len(again.knowledge) == len(bigger.knowledge)
     assert not torch.equal(row_of(again, "Zed Cup"), row_of(bigger, "Zed Cup"))
 
 
 def row_of(model: ModelFolder, title: str) -> torch.Tensor:
-    row = model.vocabulary.row(title)
-    assert row is not None
-    return model.network.candidate_rows(torch.tensor(row))[0].detach()
+    return model.network.candidate_rows(torch.tensor(number_of(model, title)))[0].detach()
 
 
 def test_dropout_has_no_part_in_it(model: ModelFolder) -> None:
@@ -130,11 +153,11 @@ def test_examples_move_the_row_towards_their_mentions(model: ModelFolder) -> Non
     sharp = add(model, [NEW])
 
     def chance(of: ModelFolder) -> float:
-        nlp = Disambiguator(of.network, of.tokenizer, of.vocabulary)
+        nlp = Disambiguator(of.network, of.tokenizer, of.knowledge)
         return dict(nlp.disambiguate(document)[0].alternatives)["Zed Cup"]
 
     def by_itself(of: ModelFolder) -> float:
-        weight, bias = of.network.candidate_rows(torch.tensor(of.vocabulary.row("Zed Cup")))
+        weight, bias = of.network.candidate_rows(torch.tensor(number_of(of, "Zed Cup")))
         return (read_texts(of.network, of.tokenizer, [("Zed", None)])[0] @ weight + bias).item()
 
     assert chance(sharp) > chance(plain) + 0.1
@@ -143,50 +166,15 @@ def test_examples_move_the_row_towards_their_mentions(model: ModelFolder) -> Non
         assert torch.equal(row_of(sharp, title), row_of(plain, title))
 
 
-def test_rows_that_training_hardly_saw_are_moved_towards_their_descriptions(model: ModelFolder) -> None:
-    """Entity n has n + 1 links; what was added has none, and stays."""
-    bigger = add(model, [NEW])
-    texts = {**{title: f"{text} of the world" for title, text in DESCRIPTIONS.items()}, "Zed Cup": "a city", "No": "x"}
-    moved, number = describe(bigger, texts, links=4, part=0.25)
-    whole, _ = describe(bigger, texts, links=4, part=1)
-    assert number == 4
-    for title in ("Entity 0", "Entity 3"):
-        old, new = row_of(bigger, title), row_of(whole, title)
-        assert not torch.allclose(old, new)
-        assert torch.allclose(row_of(moved, title), 0.75 * old + 0.25 * new, atol=1e-5)
-    for title in ("Entity 4", "Zed Cup"):
-        assert torch.equal(row_of(moved, title), row_of(bigger, title))
-    assert moved.vocabulary.titles == bigger.vocabulary.titles
-    assert describe(bigger, {"No": "x"}) == (bigger, 0)
-    with pytest.raises(InputError, match="fit one with `deixis entities fit"):
-        describe(replace(model, describer=None), texts)
-
-
-def test_rows_that_are_not_moved_stay_to_the_bit(model: ModelFolder) -> None:
-    table = model.network.entity_embeddings
-    table.entity_embeddings = table.entity_embeddings.quantised("int8")
-    moved, _ = describe(model, {"Entity 1": "a rugby final of the world"})
-    before, after = (of.network.state_dict() for of in (model, moved))
-    names = [name for name in before if not torch.equal(before[name], after[name])]
-    assert names and all(
-        name.startswith(("entity_embeddings.entity_embeddings.", "entity_predictions.bias")) for name in names
-    )
-    at = model.vocabulary.row("Entity 1")
-    for name in names:
-        differs = (before[name] != after[name]).reshape(len(before[name]), -1).any(-1)
-        assert differs.nonzero().flatten().tolist() == [at]
-
-
 def test_a_removed_entity_is_gone_from_table_and_names(model: ModelFolder) -> None:
     smaller = remove(model, ["Entity 7", "Entity 9"])
-    assert len(smaller.vocabulary) == len(model.vocabulary) - 2
-    assert "Entity 7" not in smaller.vocabulary
+    assert "Entity 7" not in smaller.knowledge and "Entity 8" in smaller.knowledge
+    assert set(knowledge_of(smaller).titles()) == set(DESCRIPTIONS) - {"Entity 7", "Entity 9"}
     assert torch.equal(row_of(smaller, "Entity 8"), row_of(model, "Entity 8"))
-    assert smaller.store is not None
-    assert not {"Entity 7", "Entity 9"} & {entity for entity, _ in smaller.store.lookup("cup", 100)}
-    assert smaller.store.lookup("Entity 7") == ()
+    assert not {"Entity 7", "Entity 9"} & {entity for entity, _ in knowledge_of(smaller).lookup("cup", 100)}
+    assert knowledge_of(smaller).lookup("Entity 7") == ()
     back = add(smaller, [replace(NEW, title="Entity 7")])
-    assert back.store is not None and back.store.lookup("Entity 7")[0].entity == "Entity 7"
+    assert knowledge_of(back).lookup("Entity 7")[0].entity == "Entity 7"
     with pytest.raises(InputError, match=r"'Nobody' is no entity of the model \(and 1 more\)"):
         remove(model, ["Nobody", "None"])
 
@@ -195,13 +183,13 @@ def test_a_removed_entity_is_gone_from_table_and_names(model: ModelFolder) -> No
 def test_a_folder_keeps_what_was_added(tmp_path: Path, precision: Literal["fp32", "fp16", "int8"]) -> None:
     model = make_model(tmp_path)
     told = {"linking": {"set": "aida-a"}, "trust": 0.7}
-    model.save(tmp_path / "model", table=precision, encoder=precision, candidates=tmp_path / "store", parameters=told)
+    model.save(tmp_path / "model", table=precision, encoder=precision, parameters=told)
     source = ModelFolder.load(tmp_path / "model")
-    save_edited(add(source, [NEW]), tmp_path / "model", tmp_path / "bigger", {"entities new.jsonl": "0" * 64})
+    add(source, [NEW]).save_edited(tmp_path / "bigger", {"entities new.jsonl": "0" * 64})
     bigger = ModelFolder.load(tmp_path / "bigger")
     assert bigger.known == (NEW.to_json(),)
-    weight, scale = bigger.network.entity_embeddings.entity_embeddings.weight, source.network.entity_embeddings
-    assert weight.dtype == scale.entity_embeddings.weight.dtype
+    table = bigger.network.entity_embeddings.entity_embeddings
+    assert isinstance(table, MixedTable) and [part.precision for part in table.tables] == [precision] * 2
     manifest = (tmp_path / "bigger" / "manifest.json").read_text()
     assert "entities new.jsonl" in manifest and '"entities added": 1' in manifest
     assert '"set": "aida-a"' in manifest, "linking stays as it was calibrated"
@@ -215,31 +203,33 @@ def test_a_folder_keeps_what_was_added(tmp_path: Path, precision: Literal["fp32"
     assert resolution.to_record()["resolution"]["url"] == "https://example.org/zed"
     remade = remove(bigger, ["Zed Cup"])
     assert remade.known == ()
-    assert remade.store is not None and remade.store.lookup("Zed") == ()
+    assert knowledge_of(remade).lookup("Zed") == () and len(remade.knowledge) == len(source.knowledge)
+    remade.save(tmp_path / "whole", table=precision, encoder=precision)
+    assert (tmp_path / "whole" / "entities.safetensors").read_bytes() == (
+        tmp_path / "model" / "entities.safetensors"
+    ).read_bytes()
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])
 def test_in_memory_with_entities(model: ModelFolder, precision: Inference) -> None:
     compute_in(model.network, precision)
-    nlp = Disambiguator(model.network, model.tokenizer, model.vocabulary, model.store, describer=model.describer)
+    nlp = linker(model)
     bigger = nlp.with_entities([{"title": "Zed Cup", "description": "a final", "names": ["Zed"], "id": "z1"}])
     (resolution,) = bigger.disambiguate(Document("Zed won.", (Mention(0, 3),)))
     assert resolution.identity == Identity(id="z1")
     assert resolution.url is None  # it is no page of Wikipedia
-    assert "Zed Cup" not in nlp.vocabulary
+    assert "Zed Cup" not in nlp.knowledge
     twice = bigger.with_entities([Entity("Why Cup", "a final")])
-    assert "Zed Cup" in twice.vocabulary and len(twice.added) == 2
+    assert "Zed Cup" in twice.knowledge and len(twice.added) == 2
 
 
 def test_rows_are_added_where_the_table_is(model: ModelFolder) -> None:
     """New rows come from the CPU; the network may be elsewhere."""
     size = model.network.config.entity_size
     model.network.to("meta")
-    for more in (
-        model.with_rows(["Zed Cup"], torch.zeros(1, size), torch.zeros(1)),
-        model.with_changed(["Entity 1"], torch.zeros(1, size), torch.zeros(1)),
-    ):
-        assert {parameter.device.type for parameter in more.network.parameters()} == {"meta"}
+    overlay = Overlay.of({"Zed Cup": ()}, len(model.knowledge))
+    more = model.with_overlay(overlay, (), torch.zeros(1, size), torch.zeros(1))
+    assert {parameter.device.type for parameter in more.network.parameters()} == {"meta"}
 
 
 def test_examples_are_read_where_the_network_is(model: ModelFolder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,20 +249,17 @@ def test_examples_are_read_where_the_network_is(model: ModelFolder, monkeypatch:
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_entities_are_added_on_a_gpu(model: ModelFolder) -> None:
-    given = (model.network, model.tokenizer, model.vocabulary, model.store)
-    plain = Disambiguator(*given, describer=model.describer).with_entities([NEW])
+    plain = linker(model).with_entities([NEW])
     document = Document("Zed won.", (Mention(0, 3),))
     expected = plain.disambiguate(document)[0]
-    there = Disambiguator(*given, describer=model.describer, device=torch.device("cuda")).with_entities([NEW])
+    there = linker(model, device=torch.device("cuda")).with_entities([NEW])
     found = there.disambiguate(document)[0]
     assert found.entity == expected.entity == "Zed Cup"
     assert found.probability == pytest.approx(expected.probability, abs=0.02)
 
 
 def test_wikidata_ids_are_told(model: ModelFolder) -> None:
-    nlp = Disambiguator(
-        model.network, model.tokenizer, model.vocabulary, model.store, wikidata={"Entity 3": "Q3", "Zed": "Q1"}
-    )
+    nlp = linker(model, wikidata={"Entity 3": "Q3", "Zed": "Q1"})
     document = Document("cup", (Mention(0, 3, candidates=(Candidate("Entity 3"),)),))
     (resolution,) = nlp.disambiguate(document)
     assert resolution.identity == Identity("https://en.wikipedia.org/wiki/Entity_3", wikidata="Q3")
@@ -280,15 +267,14 @@ def test_wikidata_ids_are_told(model: ModelFolder) -> None:
 
 
 def test_a_knowledge_base_from_nothing(tmp_path: Path) -> None:
-    model = make_model(tmp_path)
-    model.save(tmp_path / "model", candidates=tmp_path / "store")
+    make_model(tmp_path)
     entities = [
         Entity.from_record({"title": f"Zed ({kind})", "description": f"a {kind} of the world", "names": [["Zd", 0.4]]})
         for kind in ("cup", "city", "team")
     ]
-    build_folder(tmp_path / "model", entities, tmp_path / "own", {})
+    build_folder(tmp_path / "made", entities, tmp_path / "own", {})
     own = Disambiguator.load(tmp_path / "own")
-    assert list(own.vocabulary.entities) == ["Zed (cup)", "Zed (city)", "Zed (team)"]
+    assert set(own.vocabulary.entities) == {"Zed (cup)", "Zed (city)", "Zed (team)"}
     assert own.candidates is not None
     found = own.candidates.candidates(Document("Zed", (Mention(0, 3),)))[0]
     assert {entity for entity, _ in found} == {"Zed (cup)", "Zed (city)", "Zed (team)"}

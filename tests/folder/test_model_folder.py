@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,12 @@ from typer.testing import CliRunner
 from deixis.artefacts import MANIFEST, Manifest, digest_file
 from deixis.cli import app
 from deixis.errors import ArtefactError, InputError
-from deixis.folder.model_folder import ModelFolder, convert_luke, network_from_bert, quantise_folder
+from deixis.folder.model_folder import ModelFolder, assemble_folder, convert_luke, network_from_bert, quantise_folder
 from deixis.folder.sharpen import read_mentions
 from deixis.inference import Disambiguator
+from deixis.knowledge.assemble import FromStore
 from deixis.knowledge.build import NamesBuilder
-from deixis.knowledge.names import Names
+from deixis.knowledge.overlay import Overlay
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.entity_table import CodedTable, EntityTable, MixedTable
 from deixis.network.product_codes import ProductCodes, Usage
@@ -88,28 +90,60 @@ def test_few_entities_keep_their_rows(tmp_path: Path) -> None:
         folder.among(Vocabulary.of(["Nobody"]))
 
 
-def test_a_folder_is_quantised_with_its_store(tmp_path: Path) -> None:
+def test_a_model_is_cut_given_names_and_quantised(tmp_path: Path) -> None:
     builder = NamesBuilder()
     for number in range(30):
         builder.add_link("cup", f"Entity {number}")
     builder.save(tmp_path / "store", {}, {})
-    whole = parts(hidden_size=128, intermediate_size=256).save(tmp_path / "whole", candidates=tmp_path / "store")
-    done = CliRunner().invoke(
-        app, ["quantise", str(tmp_path / "whole"), "-o", str(tmp_path / "small"), "--entities", "10", "--cut"]
+    whole = parts(hidden_size=128, intermediate_size=256).save(tmp_path / "whole")
+
+    def run(*words: object) -> None:
+        done = CliRunner().invoke(app, [str(word) for word in words])
+        assert done.exit_code == 0, done.output
+
+    run("quantise", tmp_path / "whole", "-o", tmp_path / "cut", "--entities", 10)
+    (tmp_path / "redirects.tsv").write_text("Nothing\tEntity 1\nNobody\tNowhere\n")
+    run(
+        *("assemble", tmp_path / "cut", "--names", tmp_path / "store", "--redirects", tmp_path / "redirects.tsv"),
+        *("-o", tmp_path / "small"),
     )
-    assert done.exit_code == 0, done.output
     small = ModelFolder.load(tmp_path / "small")
-    assert small.store is not None
-    assert {c.entity for c in small.store.lookup("cup")} == set(small.vocabulary.entities)
-    made = Manifest.load(tmp_path / "small" / MANIFEST, "model")
+    assert small.names is not None
+    assert {c.entity for c in small.names.lookup("cup")} == set(small.vocabulary.entities)
+    assert small.names.number("Nothing") == small.names.number("Entity 1") is not None
+    assert dict(small.names.redirects) == {"Nothing": "Entity 1"}
+    made = Manifest.load(tmp_path / "cut" / MANIFEST, "model")
     assert made.parents["model"] == whole.digest and made.parameters == {"table": "int8", "encoder": "int8"}
-    again = quantise_folder(tmp_path / "small", tmp_path / "again")  # nothing to cut: the store stays as it is
-    assert Names.open(tmp_path / "again" / "candidates").digest == small.store.digest
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["again", "small", "store", "whole"]
-    assert again.files["vocabulary.jsonl"] == made.files["vocabulary.jsonl"]
-    parts().save(tmp_path / "bare")
-    with pytest.raises(InputError, match="no candidate store to cut"):
-        quantise_folder(tmp_path / "bare", tmp_path / "small", cut=True)
+    assert Manifest.load(tmp_path / "small" / MANIFEST, "model").parents["model"] == made.digest
+    quantise_folder(tmp_path / "small", tmp_path / "again", table="fp16")  # the names stay as they are
+    again = ModelFolder.load(tmp_path / "again")
+    assert again.names is not None and again.names.digest == small.names.digest
+    assert {path.name for path in tmp_path.iterdir()} == {"again", "cut", "redirects.tsv", "small", "store", "whole"}
+    with pytest.raises(InputError, match="has names for its entities; cut the model before"):
+        quantise_folder(tmp_path / "small", tmp_path / "smaller", entities=5)
+    with pytest.raises(InputError, match="has no names of its own; give a store with --names"):
+        assemble_folder(tmp_path / "cut", tmp_path / "none")
+
+
+def test_a_folder_of_before_is_converted(tmp_path: Path) -> None:
+    builder = NamesBuilder()
+    for number in range(30):
+        builder.add_link("cup", f"Entity {number}", 30 - number)
+    parts().save(tmp_path / "old", table="int8")
+    quantised = ModelFolder.load(tmp_path / "old")
+    builder.save(tmp_path / "old" / "candidates", {}, {})
+    manifest = Manifest.load(tmp_path / "old" / MANIFEST, "model")
+    names = [path.relative_to(tmp_path / "old") for path in (tmp_path / "old").rglob("*") if path.is_file()]
+    files = {str(name): digest_file(tmp_path / "old" / name) for name in names if str(name) != MANIFEST}
+    replace(manifest, files=files).save(tmp_path / "old" / MANIFEST)
+    with pytest.raises(ArtefactError, match="was written by an earlier deixis; convert it: deixis assemble"):
+        ModelFolder.load(tmp_path / "old")
+    assemble_folder(tmp_path / "old", tmp_path / "new")
+    new = ModelFolder.load(tmp_path / "new")
+    ours, theirs = (answers(Disambiguator(m.network, m.tokenizer, m.knowledge)) for m in (new, quantised))
+    assert ours == theirs
+    assert new.names is not None
+    assert [c.entity for c in new.names.lookup("cup", 3)] == ["Entity 0", "Entity 1", "Entity 2"]
 
 
 def test_a_table_is_rounded_for_the_links_of_articles(tmp_path: Path) -> None:
@@ -157,12 +191,19 @@ def test_a_mixed_table_is_kept_as_it_is_and_edited(tmp_path: Path) -> None:
     whole.save(tmp_path / "model", table="mixed")
     loaded = ModelFolder.load(tmp_path / "model")
     assert torch.equal(loaded.network.entity_embeddings.entity_embeddings.whole(), expected)
-    entity = loaded.vocabulary.entities[0]
-    fewer = loaded.among(Vocabulary.of([entity])).with_rows(["New"], rows[:1], torch.ones(1))
-    table = fewer.network.entity_embeddings.entity_embeddings
-    assert len(table) == 5 and torch.equal(table.whole()[:4], expected[:4])
-    fewer.save(tmp_path / "fewer", table="mixed")
-    assert ModelFolder.load(tmp_path / "fewer").vocabulary.entities == [entity, "New"]
+    fewer = loaded.among(Vocabulary.of(loaded.vocabulary.entities[:9]))
+    assert torch.equal(fewer.network.entity_embeddings.entity_embeddings.whole(), expected[:12])
+    fewer.save(tmp_path / "fewer", table="mixed", source=FromStore.of(fewer.vocabulary))
+    named = ModelFolder.load(tmp_path / "fewer")
+    more = named.with_overlay(Overlay.of({"New": ()}, len(named.knowledge)), (), rows[:1], torch.ones(1))
+    more.save_edited(tmp_path / "more", {})
+    again = ModelFolder.load(tmp_path / "more")
+    table = again.network.entity_embeddings.entity_embeddings
+    assert again.knowledge.number("New") == 12 and len(table) == 13
+    for title in fewer.vocabulary.entities:
+        there, here = again.knowledge.number(title), fewer.knowledge.number(title)
+        assert there is not None and here is not None and torch.equal(table.whole()[there], expected[here])
+    assert (tmp_path / "more" / "entities.safetensors").samefile(tmp_path / "fewer" / "entities.safetensors")
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs Linux's list of mapped files")
@@ -186,7 +227,7 @@ def test_damage_is_named(tmp_path: Path) -> None:
     (model / "encoder.safetensors").unlink()
     with pytest.raises(ArtefactError, match=r"encoder.safetensors is missing"):
         Disambiguator.load(model)
-    with pytest.raises(ArtefactError, match="no folder"):
+    with pytest.raises(ArtefactError, match="not a directory"):
         Disambiguator.load(tmp_path / "nothing")
     (model / MANIFEST).write_text("{}")
     with pytest.raises(ArtefactError, match="no manifest of deixis"):

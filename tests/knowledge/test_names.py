@@ -17,10 +17,8 @@ from deixis.corpus.names import NameSources, build_store
 from deixis.documents import Candidate, Document, Mention
 from deixis.errors import ArtefactError, InputError
 from deixis.knowledge.build import NamesBuilder
-from deixis.knowledge.cut import cut_store
 from deixis.knowledge.names import Kind, Names
 from deixis.knowledge.surfaces import INITIALS, initials, is_initials, key, short_titles, splits, variants
-from deixis.knowledge.vocabulary import Vocabulary
 from deixis.wikipedia.articles import Article, Link
 
 
@@ -210,25 +208,6 @@ def test_the_same_names_make_the_same_bytes_and_merging_adds_counts(tmp_path: Pa
     ]
     assert len(both) == len(store)
     assert dict(both.parts("chicago")) == {title: 2 * links for title, links in store.parts("chicago")}
-
-
-def test_a_store_is_cut_to_the_entities_of_a_model(tmp_path: Path, store: Names) -> None:
-    known = Vocabulary.of(["Chicago", "Chicago White Sox", "William Clinton", "Köln", "Unheard of"])
-    same = {"Bill Clinton": "William Clinton", "Köln": "Cologne"}  # the second leads away from the vocabulary
-    manifest = cut_store(store, known, tmp_path / "cut", redirects=same)
-    cut = Names.open(tmp_path / "cut")
-    manifest.verify(tmp_path / "cut")
-    assert manifest.parents == {"candidates": store.digest, "vocabulary": known.digest}
-    assert [title for title, _ in cut.titles()] == ["Chicago", "Chicago White Sox", "Köln", "William Clinton"]
-    assert manifest.counts["entities without a name"] == 1
-    assert entities(cut.lookup("Chicago")) == ["Chicago"]  # the musical is gone
-    assert cut.lookup("Chicago")[0].prior == 1
-    assert entities(cut.lookup("Bill Clinton")) == ["William Clinton"]
-    assert entities(cut.lookup("Koeln")) == ["Köln"] and cut.popularity("Köln") == 3
-    assert "netherlands" not in cut and "clinton iowa" not in cut
-    assert dict(cut.parts("chicago")) == {"Chicago White Sox": 45}
-    with pytest.raises(InputError, match="no entity of"):
-        cut_store(store, Vocabulary.of(["Unheard of"]), tmp_path / "none")
 
 
 def test_what_is_missing_or_damaged_is_said(tmp_path: Path, store: Names) -> None:

@@ -476,7 +476,7 @@ def test_teachers_are_asked_by_title_and_only_what_all_know() -> None:
     table, bias = other.network.entity_embeddings.entity_embeddings.weight, other.network.entity_predictions.bias
     with torch.no_grad():
         table[3:], bias[3:] = table[3:].flip(0), bias[3:].flip(0)
-    other = replace(other, vocabulary=Vocabulary.of(["Elsewhere", *rest[1:]]))  # its first row is the pupil's last
+    other = replace(other, knowledge=Vocabulary.of(["Elsewhere", *rest[1:]]))  # its first row is the pupil's last
     made = one_pass(make_data(), replace(TAUGHT, mask_rate=1.0))  # nothing is visible that one of them does not know
     assert made.candidates is not None
     nothing = torch.zeros(made.candidates.shape)

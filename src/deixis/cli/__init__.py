@@ -8,6 +8,7 @@ import sys
 import typer
 
 from deixis.cli.articles import articles
+from deixis.cli.assemble import assemble
 from deixis.cli.calibrate import calibrate
 from deixis.cli.candidates import candidates
 from deixis.cli.convert_luke import convert_luke
@@ -56,6 +57,7 @@ app.add_typer(evaluate, name="evaluate")
 app.command()(calibrate)
 app.command()(pretrain)
 app.command()(finetune)
+app.command()(assemble)
 app.command()(quantise)
 train = typer.Typer(help="Train parts of a model.", no_args_is_help=True)
 train.callback()(_root)

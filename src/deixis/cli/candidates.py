@@ -1,4 +1,4 @@
-"""`deixis candidates`: build, import, merge, cut and look into a store of candidates."""
+"""`deixis candidates`: build, import, merge and look into a store of names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["candidates"]
 candidates = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
-    help="Which entities a name may mean: build a store, import lists, merge or cut stores, look a name up.",
+    help="Which entities a name may mean: build a store, import lists, merge stores, look a name up.",
 )
 
 SMALL = 10_000_000  # bytes
@@ -132,38 +132,8 @@ def merge(
 
 
 @candidates.command()
-def cut(
-    store: Annotated[Path, typer.Argument(help="The store to cut; it stays as it is.")],
-    vocabulary: Annotated[Path, typer.Option(help="The vocabulary of the model, e.g. its folder's vocabulary.jsonl.")],
-    output: Output,
-    redirects: Annotated[
-        list[Path] | None,
-        typer.Option(help="Lines from<TAB>to: titles of one page, where the vocabulary's is not the store's."),
-    ] = None,
-) -> None:
-    """Cut a store to the entities that a model knows: the rest of the names and candidates go.
-
-    Example: `deixis candidates cut store --vocabulary model/vocabulary.jsonl -o small-store`
-    """
-    from deixis.corpus.counting import digests, gather_redirects
-    from deixis.knowledge.cut import cut_store
-    from deixis.knowledge.names import Names
-    from deixis.knowledge.vocabulary import Vocabulary
-
-    tables = redirects or []
-    manifest = cut_store(
-        Names.open(store),
-        Vocabulary.load(vocabulary),
-        output,
-        redirects=gather_redirects([], tables),
-        parents=digests(redirects=tables),
-    )
-    _print(manifest, output)
-
-
-@candidates.command()
 def show(
-    store: Annotated[Path, typer.Argument(help="A store, or the candidates folder of a model.")],
+    store: Annotated[Path, typer.Argument(help="The store.")],
     surface: Annotated[str, typer.Argument(help="The name to look up.")],
     top: Annotated[int, typer.Option("--top", "-k", min=1, help="At most this many candidates.")] = 30,
 ) -> None:

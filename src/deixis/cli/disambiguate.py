@@ -6,6 +6,7 @@ from pathlib import Path
 
 import typer
 
+from deixis.cli.options import Machine, with_settings
 from deixis.cli.progress import track
 from deixis.cli.writing import writing
 from deixis.errors import InputError
@@ -13,7 +14,9 @@ from deixis.errors import InputError
 __all__ = ["disambiguate"]
 
 
+@with_settings
 def disambiguate(
+    machine: Machine,
     documents: Path = typer.Argument(help="Document JSONL, plain, .gz, .xz or .zst; '-' is standard input."),
     model: Path | None = typer.Option(None, "--model", "-m", help="The model folder; the packaged model if not given."),
     output: Path | None = typer.Option(None, "--output", "-o", help="Where to write; standard output if not given."),
@@ -28,10 +31,6 @@ def disambiguate(
     strict: bool = typer.Option(False, "--strict", help="Stop at the first line that cannot be read."),
     wikidata: Path | None = typer.Option(
         None, help="Titles to Wikidata ids, lines title TAB id, that results are to tell."
-    ),
-    device: str = typer.Option("cpu", help="Where the network runs, e.g. cpu or cuda."),
-    precision: str | None = typer.Option(
-        None, help="What the network computes in: fp32, bf16, int8 (CPUs only); on a GPU bf16 if not given, else fp32."
     ),
 ) -> None:
     """Decide which candidate each given mention means.
@@ -58,7 +57,7 @@ def disambiguate(
         top=top or None,
         prior=prior,
     )
-    nlp = Disambiguator.load(model, device, precision=precision)  # type: ignore[arg-type]  # checked there
+    nlp = Disambiguator.load(model, machine.device, precision=machine.precision)
     if wikidata is not None:
         nlp.wikidata = read_wikidata(wikidata)
     report = Report()

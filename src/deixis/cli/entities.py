@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,7 +19,7 @@ __all__ = ["entities"]
 entities = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
-    help="Which entities a model knows: add, update, describe, remove, list, show; build a knowledge base of your own.",
+    help="Which entities a model knows: add, update, remove, list, show; build a knowledge base of your own.",
 )
 
 Model = Annotated[Path, typer.Argument(help="The model folder; it stays as it is.")]
@@ -56,7 +56,7 @@ def add(
     found = list(read_entities(new))
     opened = _load(model)
     changed = add_entities(opened, found, clashes=replace, progress=_progress)
-    _tell(_save(changed, model, output, [new]), output, f"{len(found):,} added")
+    _tell(_save(changed, output, [new]), output, f"{len(found):,} added")
 
 
 @entities.command()
@@ -77,10 +77,10 @@ def update(
     opened = _load(model)
     known = {entity.title: entity for entity in map(Entity.from_json, opened.known)}
     found = list(read_changes(changes, known))
-    if strange := [entity.title for entity in found if entity.title not in opened.vocabulary]:
+    if strange := [entity.title for entity in found if entity.title not in opened.knowledge]:
         raise InputError(f"{changes}: {strange[0]!r} is no entity of {model}; `deixis entities add` adds it")
     changed = add_entities(opened, found, clashes=True, progress=_progress)
-    _tell(_save(changed, model, output, [changes]), output, f"{len(found):,} updated")
+    _tell(_save(changed, output, [changes]), output, f"{len(found):,} updated")
 
 
 @entities.command()
@@ -102,7 +102,7 @@ def remove(
     if not gone:
         raise InputError("there is no title to remove; give some, or a list with --from")
     opened = _load(model)
-    _tell(_save(remove_entities(opened, gone), model, output, []), output, f"{len(set(gone)):,} removed")
+    _tell(_save(remove_entities(opened, gone), output, []), output, f"{len(set(gone)):,} removed")
 
 
 @entities.command()
@@ -150,47 +150,9 @@ def fit(
     opened = _load(model)
     opened.network.to(device).eval()
     fitted = fit_map(opened, read_descriptions(descriptions), limit, _progress)
-    manifest = _save(fitted, model, output, descriptions)
+    manifest = _save(fitted, output, descriptions)
     explained = fitted.describer.explained if fitted.describer is not None else 0.0
     _tell(manifest, output, f"{explained:.1%} of the variance of rows not fitted on is explained")
-
-
-@entities.command()
-def describe(
-    model: Model,
-    descriptions: Descriptions,
-    output: Output,
-    links: Annotated[
-        int, typer.Option(min=0, help="Rows of entities with at most so many links in training are moved.")
-    ] = 4,
-    part: Annotated[
-        float, typer.Option(min=0, max=1, help="How far: 0 leaves a row as training made it, 1 is the description's.")
-    ] = 0.5,
-) -> None:
-    """Move rows of entities that training hardly saw towards what their descriptions say; no training.
-
-    For descriptions that training did not have. Titles that the model does not know are passed over. What is described
-    once more moves further, so begin with a model that was not given these descriptions yet.
-
-    Example: `deixis entities describe model more.tsv -o better`
-    """
-    from deixis.artefacts import MANIFEST, Manifest
-    from deixis.folder.edit import describe as describe_entities
-    from deixis.training.descriptions import read_descriptions
-
-    if before := Manifest.load(model / MANIFEST, "model").parameters.get("described"):
-        said = f"{before['entities']:,} rows of {model} were moved before; those described again move further"
-        typer.echo(said, err=True)
-    changed, moved = describe_entities(
-        _load(model), read_descriptions(descriptions), links=links, part=part, progress=_progress
-    )
-    if not moved:
-        raise InputError(
-            f"{descriptions[0]} describes no entity of {model} with {links} links or less; "
-            "titles are as in its vocabulary"
-        )
-    told = {"described": {"entities": moved, "links": links, "part": part}}
-    _tell(_save(changed, model, output, descriptions, told), output, f"{moved:,} rows moved")
 
 
 @entities.command("list")
@@ -245,12 +207,12 @@ def show(
 
     opened = _load(model)
     wanted = normalise_title(title)
-    row = opened.vocabulary.row(wanted)
-    if row is None:
-        raise InputError(f"{wanted!r} is no entity of {model}; titles are as in its vocabulary")
+    number = opened.knowledge.number(wanted)
+    if number is None:
+        raise InputError(f"{wanted!r} is not an entity of {model}; titles are as in Wikipedia")
+    wanted = opened.knowledge.title(number)
     own = next((e for e in map(Entity.from_json, opened.known) if e.title == wanted), None)
-    origin = "added" if own is not None else f"trained, {opened.vocabulary.counts[row]:,} annotations"
-    typer.echo(f"{wanted}: row {row:,}, {origin}")
+    typer.echo(f"{wanted}: number {number:,}, {'added' if own is not None else _origin(opened, number)}")
     if own is not None:
         typer.echo(own.to_json().decode())
     if near := alike(opened, wanted, top):
@@ -263,13 +225,19 @@ def _load(folder: Path) -> ModelFolder:
     return ModelFolder.load(folder)
 
 
-def _save(
-    changed: ModelFolder, source: Path, target: Path, inputs: list[Path], told: Mapping[str, Any] | None = None
-) -> Manifest:
-    from deixis.corpus.counting import digests
-    from deixis.folder.edit import save_edited
+def _origin(model: ModelFolder, number: int) -> str:
+    from deixis.knowledge.vocabulary import Vocabulary
 
-    return save_edited(changed, source, target, digests(entities=inputs), told)
+    if isinstance(model.knowledge, Vocabulary):
+        return f"trained, {model.knowledge.counts[number]:,} annotations"
+    links = model.knowledge.links(number)
+    return f"known by {model.knowledge.known_by(number)}" + (f", {links:,} annotations" if links else "")
+
+
+def _save(changed: ModelFolder, target: Path, inputs: list[Path]) -> Manifest:
+    from deixis.corpus.counting import digests
+
+    return changed.save_edited(target, digests(entities=inputs))
 
 
 def _progress(batches: Sequence[list[int]]) -> Iterator[list[int]]:

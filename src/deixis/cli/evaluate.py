@@ -108,7 +108,7 @@ def sets(
     pairs = pairs_of(sets or [], candidates or [])
     nlp = _load(model, device, precision)
     stores = open_stores({name for _, name in pairs}, nlp.candidates, settings.top)
-    outcome = carry_out(Plan.read(data, pairs, settings, stores, nlp.vocabulary.lead), nlp, _watch)
+    outcome = carry_out(Plan.read(data, pairs, settings, stores, nlp.knowledge.lead), nlp, _watch)
     links = dict(zip(nlp.vocabulary.titles, nlp.vocabulary.counts, strict=True))
     _show(_report(outcome, report, _digest(model), paper=not sets, links=links), json=json, markdown=markdown)
 
@@ -140,7 +140,7 @@ def candidates(
 
     _check_form(json, markdown)
     pairs = pairs_of(sets or [], candidates or [])
-    own = ModelFolder.load(_folder(model)).store if "model" in {name for _, name in pairs} else None
+    own = ModelFolder.load(_folder(model)).names if "model" in {name for _, name in pairs} else None
     stores = open_stores({name for _, name in pairs}, own, settings.top)
     outcome = carry_out(Plan.read(data, pairs, settings, stores), None)
     _show(SetsReport.build(outcome, paper=not sets), json=json, markdown=markdown)
@@ -193,7 +193,7 @@ def texts(
 
     _check_form(json, markdown)
     nlp = _load(model, device, precision)
-    redirects = {} if reading.redirects is None else nlp.vocabulary.lead(read_redirects(reading.redirects))
+    redirects = nlp.knowledge.lead({} if reading.redirects is None else read_redirects(reading.redirects))
     wikidata = {} if reading.wikidata is None else read_wikidata(reading.wikidata)
     scores: list[TextScores] = []
     for name in dict.fromkeys(sets):

@@ -6,17 +6,21 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from pydantic import Field
 
+from deixis.cli.options import Machine, with_settings
 from deixis.cli.progress import track
 from deixis.cli.terminal import console
 from deixis.cli.writing import writing
 from deixis.errors import InputError
+from deixis.settings import Settings, SettingsModel
 
 if TYPE_CHECKING:
     from deixis.documents import Document, Resolutions
+    from deixis.inference import Disambiguator
 
 __all__ = ["link"]
 
@@ -24,7 +28,28 @@ ADDRESS = re.compile(r"auto|local|[\w.-]+:\d+")  # of a Ray cluster
 SUFFIXES = (".txt", ".text", ".md", ".jsonl", ".json", ".gz", ".xz", ".zst")  # of what is meant as a file
 
 
+class Cluster(SettingsModel):
+    """Whether a Ray cluster does the work, and in which pieces."""
+
+    ray: Annotated[
+        bool,
+        Field(
+            description="Spread the work over a Ray cluster: at the ADDRESS (host:port) among the arguments, else "
+            "RAY_ADDRESS, else this machine."
+        ),
+    ] = False
+    workers: Annotated[
+        Annotated[int, Field(ge=1)] | None,
+        Field(description="With --ray: models at work; by default one a CPU or GPU."),
+    ] = None
+    block: Annotated[float, Field(ge=0.01, description="With --ray: MB of JSONL a worker takes at once.")] = 8.0
+
+
+@with_settings
 def link(
+    settings: Settings,
+    machine: Machine,
+    cluster: Cluster,
     inputs: list[str] = typer.Argument(
         None, metavar="[TEXT | FILE...]", help="A text, or files: plain text, or document JSONL; else standard input."
     ),
@@ -32,33 +57,12 @@ def link(
     json: bool = typer.Option(False, "--json", help="Write document JSONL; of many documents it is the default."),
     html: bool = typer.Option(False, "--html", help="Write a page: text, steps and links of every document."),
     output: Path | None = typer.Option(None, "--output", "-o", help="Where to write; standard output if not given."),
-    order: str = typer.Option("confidence", help="In which order mentions are decided: local, natural, confidence."),
-    answer_threshold: float | None = typer.Option(
-        None, min=0, max=1, help="Leave a mention unresolved under this probability; the model's own if not given."
-    ),
     detection_threshold: float | None = typer.Option(
-        None, min=0, max=1, help="The least link probability of a name that is taken as a mention; as above."
-    ),
-    prior: float | None = typer.Option(
-        None,
-        min=0,
-        help="Add this weight times log p(e|m) to the scores; the model's own if not given, 0 is the paper.",
+        None, min=0, max=1, help="The least link probability of a name that is taken as a mention; the model's own."
     ),
     wikidata: Path | None = typer.Option(
         None, help="Titles to Wikidata ids, lines title TAB id, that results are to tell."
     ),
-    device: str = typer.Option("cpu", help="Where the network runs, e.g. cpu or cuda."),
-    precision: str | None = typer.Option(
-        None, help="What the network computes in: fp32, bf16, int8 (CPUs only); on a GPU bf16 if not given, else fp32."
-    ),
-    ray: bool = typer.Option(
-        False,
-        "--ray",
-        help="Spread the work over a Ray cluster: at the ADDRESS (host:port) among the arguments, else RAY_ADDRESS, "
-        "else this machine.",
-    ),
-    workers: int | None = typer.Option(None, min=1, help="With --ray: models at work; by default one a CPU or GPU."),
-    block: float = typer.Option(8, min=0.01, help="With --ray: MB of JSONL a worker takes at once."),
 ) -> None:
     """Find the names of a text and decide which entity each means.
 
@@ -76,36 +80,40 @@ def link(
     With --ray, document JSONL and Parquet are linked block by block into a folder. Lines that are no document are kept
     with the reason. If it is interrupted, the same command goes on with the blocks that are not done.
     """
-    from deixis.inference import Disambiguator
-    from deixis.knowledge.entities import read_wikidata
-    from deixis.settings import Settings
-
     if json and html:
         raise typer.BadParameter("--json and --html exclude each other")
-    if ray and (html or output is None):
-        raise typer.BadParameter("--ray writes JSONL and Parquet into a folder; give it with -o, and no --html")
-    settings = Settings(order=order, answer_threshold=answer_threshold, prior=prior)  # type: ignore[arg-type]  # checked by Settings
-    if ray and output is not None:
-        _over_ray(
-            inputs or [],
-            output,
-            model,
-            workers,
-            block,
-            {"device": device, "settings": settings, "detection_threshold": detection_threshold},
-        )
+    given = inputs or []
+    if cluster.ray:
+        if html or output is None:
+            raise typer.BadParameter("--ray writes JSONL and Parquet into a folder; give it with -o, and no --html")
+        options = {"device": machine.device, "settings": settings, "detection_threshold": detection_threshold}
+        _over_ray(given, output, model, cluster, options)
         return
-    paths = _paths(inputs or [])
-    documents = _texts(inputs or []) if paths is None else _files(paths)
-    nlp = Disambiguator.load(model, device, detection_threshold=detection_threshold, precision=precision)  # type: ignore[arg-type]
+    paths = _paths(given)
+    documents = _texts(given) if paths is None else _files(paths)
+    results = _opened(model, machine, detection_threshold, wikidata).link_many(documents, settings)
+    many = paths is not None and (len(paths) > 1 or any(map(_is_jsonl, paths)))
+    if many or json or html or output:
+        _write(results, output, html, None if paths is None or any(map(_is_jsonl, paths)) else len(paths))
+    else:
+        _show(results)
+
+
+def _opened(
+    model: Path | None, machine: Machine, detection_threshold: float | None, wikidata: Path | None
+) -> Disambiguator:
+    from deixis.inference import Disambiguator
+    from deixis.knowledge.entities import read_wikidata
+
+    nlp = Disambiguator.load(
+        model, machine.device, detection_threshold=detection_threshold, precision=machine.precision
+    )
     if wikidata is not None:
         nlp.wikidata = read_wikidata(wikidata)
-    results = nlp.link_many(documents, settings)
-    many = paths is not None and (len(paths) > 1 or any(map(_is_jsonl, paths)))
-    if not (many or json or html or output):
-        _show(results)
-        return
-    total = None if paths is None or any(map(_is_jsonl, paths)) else len(paths)
+    return nlp
+
+
+def _write(results: Iterable[Resolutions], output: Path | None, html: bool, total: int | None) -> None:
     with writing(output) as file:
         watched = track(results, "documents", total)
         if html:
@@ -114,9 +122,7 @@ def link(
             file.writelines(result.to_json() + b"\n" for result in watched)
 
 
-def _over_ray(
-    inputs: list[str], output: Path, model: Path | None, workers: int | None, block: float, options: dict[str, Any]
-) -> None:
+def _over_ray(inputs: list[str], output: Path, model: Path | None, over: Cluster, options: dict[str, Any]) -> None:
     import time
 
     from deixis.integrations.ray import cluster, link_files
@@ -124,8 +130,8 @@ def _over_ray(
     address, rest = address_of(inputs)
     with cluster(address):
         begun = time.monotonic()
-        size = int(block * (1 << 20))
-        counts = link_files([Path(given) for given in rest], output, model, workers=workers, size=size, **options)
+        size = int(over.block * (1 << 20))
+        counts = link_files([Path(given) for given in rest], output, model, workers=over.workers, size=size, **options)
         seconds = time.monotonic() - begun
     for what, count in counts.items():
         typer.echo(f"{count:>12,}  {what}")

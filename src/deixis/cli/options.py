@@ -16,10 +16,21 @@ from collections.abc import Callable
 from typing import Annotated, Any, Literal, Union
 
 import typer
+from pydantic import Field
 
-from deixis.settings import SettingsModel
+from deixis.settings import Precision, SettingsModel
 
-__all__ = ["with_settings"]
+__all__ = ["Machine", "with_settings"]
+
+
+class Machine(SettingsModel):
+    """Where the network computes, and in which precision."""
+
+    device: Annotated[str, Field(description="Where the network runs, e.g. cpu or cuda.")] = "cpu"
+    precision: Annotated[
+        Precision | None,
+        Field(description="What the network computes in, int8 on CPUs only; if not given, on a GPU bf16, else fp32."),
+    ] = None
 
 
 def with_settings(command: Callable[..., None]) -> Callable[..., None]:

@@ -22,25 +22,17 @@ def quantise(
     encoder: Annotated[str, typer.Option(help="Precision of the encoder on disk: fp32, fp16, int12, int8.")] = "int8",
     table: Annotated[str, typer.Option(help="Precision of the entity table on disk: fp32, fp16, int8.")] = "int8",
     entities: Annotated[
-        int | None, typer.Option(min=1, help="Keep at most this many entities, the most annotated; all if not given.")
+        int | None,
+        typer.Option(min=1, help="Keep at most this many entities, the most annotated; for a model without names."),
     ] = None,
     keep: Annotated[
         list[Path] | None, typer.Option(help="Titles, one a line, that stay before any other; needs --entities.")
-    ] = None,
-    candidates: Annotated[
-        Path | None, typer.Option(help="A store for the folder; the model's own, where it has one, if not given.")
-    ] = None,
-    cut: Annotated[
-        bool, typer.Option("--cut", help="Cut the store to the entities of the model, as `deixis candidates cut`.")
-    ] = False,
-    redirects: Annotated[
-        list[Path] | None, typer.Option(help="With --cut: lines from<TAB>to, titles of one page in store and model.")
     ] = None,
     articles: Annotated[
         Path | None, typer.Option(help="Article JSONL: an int8 table is rounded for the links at the start of some.")
     ] = None,
 ) -> None:
-    """Write a model folder with its matrices in fewer bits, and with fewer entities and candidates where asked.
+    """Write a model folder with its matrices in fewer bits, and with fewer entities where asked.
 
     The network computes in fp32 all the same: the encoder is turned back when it is loaded, rows of the table when
     they are read.
@@ -49,12 +41,11 @@ def quantise(
 
         deixis quantise model -o small
 
-        deixis quantise model -o small --entities 150000 --keep titles.txt --candidates store --cut
+        deixis quantise model -o small --entities 150000 --keep titles.txt
 
         deixis quantise model -o small --articles articles.jsonl.zst
     """
     from deixis.artefacts import digest_file
-    from deixis.corpus.counting import gather_redirects
     from deixis.datasets import read_titles
     from deixis.errors import InputError
     from deixis.folder.model_folder import check_encoder_precision, check_precision, quantise_folder
@@ -70,9 +61,6 @@ def quantise(
         table=check_precision(table),
         entities=entities,
         keep=frozenset().union(*map(read_titles, keep or [])),
-        candidates=candidates,
-        cut=cut,
-        redirects=gather_redirects([], redirects or []),
         seen=None if articles is None else _see(model, articles),
         parents=None if articles is None else {"articles": digest_file(articles)},
     )

@@ -5,16 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from deixis.documents import LEAST_PRIOR, Candidate, Document
+from deixis.knowledge.knowledge import NumberedCandidate
 from deixis.knowledge.source import CandidateSource
-from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.special import MASK, UNK
 from deixis.settings import Settings
 
-__all__ = ["Choices", "choices_of", "distinct", "list_candidates"]
+__all__ = ["Choices", "Entities", "choices_of", "distinct", "list_candidates"]
 
 Listed = tuple[Candidate, ...]
+
+
+class Entities(Protocol):
+    """Entities by number: their rows in B."""
+
+    @property
+    def digest(self) -> str:
+        """What numbers of these entities are told apart by from those of others."""
+        ...
+
+    def number(self, title: str) -> int | None:
+        """Return the number of an entity by its title, None for an unknown one."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +62,17 @@ def list_candidates(
     return lists, priors
 
 
-def choices_of(candidates: Listed, priors: Mapping[str, float], vocabulary: Vocabulary, settings: Settings) -> Choices:
-    """Return the candidates that take part: the first by prior that have a row, and others as the settings say."""
-    names = [candidate.entity for candidate in _cut(distinct(candidates), settings.top)]
-    found = list(zip(names, map(vocabulary.row, names), strict=True))
-    known = [(title, row) for title, row in found if row is not None]
+def choices_of(candidates: Listed, priors: Mapping[str, float], entities: Entities, settings: Settings) -> Choices:
+    """Return the candidates that take part: the first by prior that have a row, and others as the settings say.
+
+    Of several titles of one entity the first takes part.
+    """
+    found = [(one.entity, _number(one, entities)) for one in _cut(distinct(candidates), settings.top)]
+    first: dict[int, str] = {}
+    for title, row in found:
+        if row is not None:
+            first.setdefault(row, title)
+    known = [(title, row) for row, title in first.items()]
     unknown = sorted(title for title, row in found if row is None) if len(known) < len(found) else []
     if settings.released == "2022" and unknown:
         known.append((unknown[0], UNK))
@@ -64,6 +84,12 @@ def choices_of(candidates: Listed, priors: Mapping[str, float], vocabulary: Voca
     if not settings.prior:
         return Choices(titles, rows)
     return Choices(titles, rows, tuple(settings.prior * math.log(max(priors.get(t, 0.0), LEAST_PRIOR)) for t in titles))
+
+
+def _number(candidate: Candidate, entities: Entities) -> int | None:
+    if isinstance(candidate, NumberedCandidate) and candidate.knowledge == entities.digest:
+        return candidate.number
+    return entities.number(candidate.entity)
 
 
 def distinct(candidates: Listed) -> list[Candidate]:

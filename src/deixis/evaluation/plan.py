@@ -58,8 +58,8 @@ class Plan:
         stores: Mapping[str, CandidateSource],
         lead: Callable[[dict[str, str]], Mapping[str, str]] = lambda table: table,
     ) -> Plan:
-        """Read the tables that the settings name; `lead` gives redirects their ends in a model's titles."""
-        redirects = {} if settings.redirects is None else lead(read_redirects(settings.redirects))
+        """Read the tables that the settings name; `lead` adds the titles that a model knows to lead to its entities."""
+        redirects = lead({} if settings.redirects is None else read_redirects(settings.redirects))
         titles = None if settings.titles is None else frozenset(read_titles(settings.titles))
         return cls(data, pairs, SetsSettings(**settings.given()), stores, redirects, titles)
 

@@ -3,12 +3,13 @@
 config.json            the shape of the network
 encoder.safetensors    every tensor but those of the next, in fp32, fp16, int12 or int8 (quantisation.py)
 entities.safetensors   the entity table (fp32, fp16, int8, or mixed: entity_table.py) and its biases
-vocabulary.jsonl       entities in the order of their rows
+knowledge/             entities in the order of their rows, with their names (knowledge/knowledge.py), or, as training
+vocabulary.jsonl       writes it, the entities alone
 tokenizer.json
-candidates/            the store, where the folder has one
 linking.json           how plain texts are linked, where it is not as by default
-descriptions.safetensors  the map from descriptions to rows, where one was fitted (describing.py)
-entities.jsonl         the entities that were added, as they were described (knowledge.py)
+descriptions.safetensors  the map from descriptions to rows, where one was fitted (knowledge/describe.py)
+added.safetensors      rows and biases of the entities that were added since
+entities.jsonl         these entities, as they were described (knowledge/entities.py)
 detector.safetensors   the learned detector, where one was trained for this encoder
 README.md              the model card, where somebody wrote one
 manifest.json          digests of all but the card, parents
@@ -16,9 +17,10 @@ manifest.json          digests of all but the card, parents
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import getpass
 import json
-import shutil
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -30,7 +32,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from deixis.artefacts import MANIFEST, Manifest, digest_file, folder_aside
+from deixis.artefacts import MANIFEST, Manifest, copy_or_link, digest_file, folder_aside
 from deixis.disambiguation.answer_rule import AnswerRule
 from deixis.errors import ArtefactError, InputError
 from deixis.knowledge.describe import Describer
@@ -38,22 +40,27 @@ from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.config import Config
 from deixis.network.detector import DetectorHead
 from deixis.network.encoding import Tokenizer
-from deixis.network.entity_table import EntityTable, TablePrecision
+from deixis.network.entity_table import EntityTable, MixedTable, TablePrecision
 from deixis.network.model import Network
 from deixis.network.quantisation import dequantise, quantise
 from deixis.network.special import MASK, SPECIAL
 
 if TYPE_CHECKING:
+    from deixis.knowledge.assemble import Source
+    from deixis.knowledge.knowledge import Knowledge
     from deixis.knowledge.names import Names
+    from deixis.knowledge.overlay import Overlay
 
 __all__ = [
     "Linking",
     "ModelFolder",
     "Precision",
+    "assemble_folder",
     "convert_luke",
     "network_from_bert",
     "packaged_model",
     "quantise_folder",
+    "read_old",
     "relink",
     "with_detector",
 ]
@@ -64,10 +71,12 @@ Precision = TablePrecision  # "mixed": a table that is mixed already, as it is
 EncoderPrecision = Literal["fp32", "fp16", "int12", "int8"]
 
 CONFIG, ENCODER, ENTITIES, VOCABULARY = "config.json", "encoder.safetensors", "entities.safetensors", "vocabulary.jsonl"
-CANDIDATES, LINKING, CARD = "candidates", "linking.json", "README.md"
+KNOWLEDGE, LINKING, CARD = "knowledge", "linking.json", "README.md"
+OLD_STORE = "candidates"  # names as they lay in model folders before knowledge did
 PACKAGED = Path(__file__).parents[1] / "models" / "default"  # the model that deixis comes with
 DETECTOR = "detector.safetensors"
-DESCRIBER, KNOWN = "descriptions.safetensors", "entities.jsonl"
+DESCRIBER, KNOWN, ADDED = "descriptions.safetensors", "entities.jsonl", "added.safetensors"
+KEPT = ("table", "encoder", "linking", "detector", "language", "domain")  # of what is told, what edits leave as it is
 TABLE = "entity_embeddings.entity_embeddings."  # what the names of its tensors begin with
 BIAS = "entity_predictions.bias"
 
@@ -121,19 +130,30 @@ class ModelFolder:
         >>> parts = ModelFolder.load(Path("velm/model"))
         >>> parts.network.config.words_see, parts.linking
         ('placeholders', Linking(names=None, answers=0.0, prior=0.0))
-        >>> manifest = parts.save(Path("small"), table="int8", candidates=Path("velm/store"))
+        >>> manifest = parts.save(Path("small"), table="int8")
         >>> sorted(manifest.files)[-1]
-        'vocabulary.jsonl'
+        'tokenizer.json'
     """
 
     network: Network
     tokenizer: Tokenizer
-    vocabulary: Vocabulary
-    store: Names | None = None  # what `load` found; `save` copies the one whose path it is given
+    knowledge: Knowledge | Vocabulary
     linking: Linking = field(default_factory=Linking)
     describer: Describer | None = None
     known: tuple[bytes, ...] = ()  # lines of JSON, one for each entity that was added
     detector: DetectorHead | None = None
+    folder: Path | None = None  # where it was loaded from
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The entities in the order of their rows; of knowledge it is made when asked for."""
+        return self.knowledge if isinstance(self.knowledge, Vocabulary) else self.knowledge.vocabulary
+
+    @property
+    def names(self) -> Knowledge | None:
+        """The knowledge, where it has names."""
+        has_names = not isinstance(self.knowledge, Vocabulary) and self.knowledge.has_names
+        return cast("Knowledge", self.knowledge) if has_names else None
 
     def save(
         self,
@@ -141,27 +161,40 @@ class ModelFolder:
         *,
         table: Precision = "fp32",
         encoder: EncoderPrecision = "fp32",
-        candidates: Path | None = None,
+        source: Source | None = None,
+        title_filter: Path | None = None,
         parents: Mapping[str, str] | None = None,
         parameters: Mapping[str, Any] | None = None,
     ) -> Manifest:
-        """Write the folder, whole or not at all; `candidates` is a store to copy into it.
+        """Write the folder, whole or not at all; from a source knowledge is put together, of entities with a row here.
 
         `parents` and `parameters` tell the manifest what the model was made from, and how.
         """
+        parameters = {"table": table, "encoder": encoder, **(parameters or {})}
+        rows, bias = self._table
         state = {name: tensor.detach().cpu().contiguous() for name, tensor in self.network.state_dict().items()}
-        rows = self.network.entity_embeddings.entity_embeddings.quantised(table).state_dict()
-        entities = {BIAS: state.pop(BIAS), **{TABLE + name: x.cpu().contiguous() for name, x in rows.items()}}
-        state = {name: tensor for name, tensor in state.items() if not name.startswith(TABLE)}
+        state = {name: tensor for name, tensor in state.items() if name != BIAS and not name.startswith(TABLE)}
         if encoder == "fp16":
             state = {name: tensor.half() for name, tensor in state.items()}
         elif encoder != "fp32":
             state = quantise(state, 8 if encoder == "int8" else 12)
         with folder_aside(folder) as aside:
-            (aside / CONFIG).write_text(json.dumps(self.network.config.to_json(), indent=1) + "\n")
+            digests: dict[str, str] = {}
+            if source is not None:
+                order = self._assemble(aside / KNOWLEDGE, source, parameters, title_filter)
+                rows, bias = rows.quantised(table).select(order), bias[order.to(bias.device)]
+            elif isinstance(self.knowledge, Vocabulary):
+                self.knowledge.save(aside / VOCABULARY)
+                rows = rows.quantised(table)
+            else:
+                digests = self._keep_knowledge(aside)
+                self._save_added(aside)
+                size = self.knowledge.size
+                rows, bias = _split(rows, size)[0].quantised(table), bias[:size]
+            config = replace(self.network.config, entities=len(bias))
+            (aside / CONFIG).write_text(json.dumps(config.to_json(), indent=1) + "\n")
             save_file(state, aside / ENCODER)
-            save_file(entities, aside / ENTITIES)
-            self.vocabulary.save(aside / VOCABULARY)
+            save_file(_table_state(rows, bias), aside / ENTITIES)
             self.tokenizer.save(aside)
             if self.linking != Linking():
                 (aside / LINKING).write_text(json.dumps(self.linking.to_json()) + "\n")
@@ -169,90 +202,235 @@ class ModelFolder:
                 self.detector.save(aside / DETECTOR)
             if self.describer is not None:
                 self.describer.save(aside / DESCRIBER)
-            if self.known:
-                (aside / KNOWN).write_bytes(b"".join(line + b"\n" for line in self.known))
-            if candidates is not None:
-                shutil.copytree(candidates, aside / CANDIDATES)
-                if (added := getattr(self.store, "extension", None)) is not None:
-                    added.save(aside / CANDIDATES)
-            # The card is no part of what the digest stands for: it tells figures measured with the finished folder.
-            paths = sorted(path for path in aside.rglob("*") if path.is_file() and path.name != CARD)
-            files = {str(path.relative_to(aside)): digest_file(path) for path in paths}
-            counts = {"entities": len(self.vocabulary.entities), "entities added": len(self.known)}
-            told = {"table": table, "encoder": encoder, **(parameters or {})}
-            manifest = Manifest("model", told, dict(parents or {}), files, counts)
-            manifest.save(aside / MANIFEST)
+            return self._seal(aside, config.entities, digests, parents, parameters)
+
+    def _assemble(
+        self, folder: Path, source: Source, parameters: Mapping[str, Any], title_filter: Path | None
+    ) -> Tensor:
+        """Write the knowledge of a source, and return which rows it has here, in its order."""
+        from deixis.knowledge.assemble import assemble
+
+        told = {name: parameters[name] for name in ("language", "domain") if name in parameters}
+        numbers = torch.from_numpy(assemble(folder, source, told, title_filter=title_filter))
+        order = torch.arange(len(numbers) + len(SPECIAL))
+        order[numbers] = torch.tensor([self._row(title) for title in source.known.titles], dtype=torch.int64)
+        return order
+
+    def _keep_knowledge(self, aside: Path) -> dict[str, str]:
+        """Put the mapped files of the knowledge into a folder; return their digests, which are known."""
+        knowledge = cast("Knowledge", self.knowledge)
+        for name in knowledge.manifest.files:
+            copy_or_link(knowledge.folder / name, aside / KNOWLEDGE / name)
+        knowledge.manifest.save(aside / KNOWLEDGE / MANIFEST)
+        return {f"{KNOWLEDGE}/{name}": digest for name, digest in knowledge.manifest.files.items()}
+
+    def _save_added(self, aside: Path) -> None:
+        """Write what was added to the knowledge and removed from it."""
+        knowledge = cast("Knowledge", self.knowledge)
+        overlay, (rows, bias) = knowledge.overlay, self._table
+        if overlay.titles or overlay.hidden:
+            overlay.save(aside / KNOWLEDGE / "added.json")
+        if overlay.titles:
+            save_file(_table_state(_split(rows, knowledge.size)[1], bias[knowledge.size :]), aside / ADDED)
+
+    def _seal(
+        self,
+        aside: Path,
+        entities: int,
+        digests: Mapping[str, str],
+        parents: Mapping[str, str] | None,
+        parameters: Mapping[str, Any],
+    ) -> Manifest:
+        """Write the records of added entities and the manifest; some digests are known."""
+        if self.known:
+            (aside / KNOWN).write_bytes(b"".join(line + b"\n" for line in self.known))
+        # The card is no part of what the digest stands for: it tells figures measured with the finished folder.
+        names = sorted(str(path.relative_to(aside)) for path in aside.rglob("*") if path.is_file())
+        files = {name: digests.get(name) or digest_file(aside / name) for name in names if name != CARD}
+        removed = 0 if isinstance(self.knowledge, Vocabulary) else len(self.knowledge.overlay.hidden)
+        added = 0 if isinstance(self.knowledge, Vocabulary) else len(self.knowledge.overlay.titles)
+        counts = {"entities": entities - len(SPECIAL) + added - removed, "entities added": len(self.known)}
+        manifest = Manifest("model", dict(parameters), dict(parents or {}), files, counts)
+        manifest.save(aside / MANIFEST)
         return manifest
+
+    def save_edited(self, folder: Path, parents: Mapping[str, str]) -> Manifest:
+        """Write a folder in which entities were added or removed, or the map from descriptions fitted.
+
+        All other files are those of the folder it was loaded from, and linked where the file system can: the time is
+        that of the change.
+        """
+        if self.folder is None:
+            raise InputError("only a model that was loaded from a folder can be edited; save it first")
+        made = Manifest.load(self.folder / MANIFEST, "model")
+        changed = {ADDED, KNOWN, f"{KNOWLEDGE}/added.json"} | ({DESCRIBER} if self.describer is not None else set())
+        digests = {name: digest for name, digest in made.files.items() if name not in changed}
+        told = {name: made.parameters[name] for name in KEPT if name in made.parameters}
+        with folder_aside(folder) as aside:
+            for name in digests:
+                copy_or_link(self.folder / name, aside / name)
+            size = len(self.knowledge)
+            if not isinstance(self.knowledge, Vocabulary):
+                size = self.knowledge.size
+                self._save_added(aside)
+            if self.describer is not None:
+                self.describer.save(aside / DESCRIBER)
+            return self._seal(aside, size, digests, {"model": made.digest, **parents}, told)
 
     def among(self, vocabulary: Vocabulary) -> ModelFolder:
         """Return the model with the entities of a smaller vocabulary only; its answers among them are the same."""
         rows = torch.tensor([*range(len(SPECIAL)), *map(self._row, vocabulary.entities)])
         table, bias = self._table
-        return self._with_table(vocabulary, table.select(rows), bias[rows])
+        return self.with_rows(vocabulary, table.select(rows), bias[rows.to(bias.device)])
 
-    def with_rows(self, titles: Sequence[str], rows: Tensor, biases: Tensor) -> ModelFolder:
-        """Return the model with more entities, their rows in the table's own precision."""
-        counts = [*self.vocabulary.counts, *([0] * len(titles))]
-        vocabulary = Vocabulary([*self.vocabulary.titles, *titles], counts)
-        table, bias = self._table
-        return self._with_table(vocabulary, table.append(rows), torch.cat([bias, biases.to(bias.device)]))
+    def with_rows(self, knowledge: Knowledge | Vocabulary, table: EntityTable, bias: Tensor) -> ModelFolder:
+        """Return the model with other entities and their rows, the special ones first; all other weights are shared."""
+        network = _shallow(self.network)
+        network.config = replace(network.config, entities=len(table))
+        network.entity_embeddings = _shallow(network.entity_embeddings)
+        network.entity_embeddings.entity_embeddings = table
+        network.entity_predictions = _shallow(network.entity_predictions)
+        network.entity_predictions.bias = nn.Parameter(bias)
+        return replace(self, network=network.eval(), knowledge=knowledge)
 
-    def with_changed(self, titles: Sequence[str], rows: Tensor, biases: Tensor) -> ModelFolder:
-        """Return the model with other rows of some of its entities; those of the others stay to the bit."""
-        table, bias = self._table
-        at = torch.tensor([self._row(title) for title in titles], dtype=torch.int64, device=bias.device)
-        return self._with_table(
-            self.vocabulary, table.replace(at, rows), bias.index_copy(0, at, biases.to(bias.device))
-        )
+    def with_table(self, vocabulary: Vocabulary, table: EntityTable, biases: Tensor) -> ModelFolder:
+        """Return the model with the entities of a vocabulary and their rows in int8, in place of its own."""
+        own, bias = self._table
+        special, more = own.select(torch.arange(len(SPECIAL))).quantised("int8").state_dict(), table.state_dict()
+        joined = EntityTable.of({name: torch.cat([special[name].cpu(), more[name]]) for name in more})
+        return self.with_rows(vocabulary, joined, torch.cat([bias[: len(SPECIAL)].cpu(), biases]))
+
+    def with_overlay(
+        self, overlay: Overlay, kept: Sequence[int] = (), rows: Tensor | None = None, biases: Tensor | None = None
+    ) -> ModelFolder:
+        """Return the model with other added entities: those that have the numbers `kept` here, then new rows.
+
+        The rows of the knowledge below are neither copied nor changed.
+        """
+        knowledge = cast("Knowledge", self.knowledge)
+        (table, bias), size = self._table, knowledge.size
+        below, added = _split(table, size)
+        at = torch.tensor(kept, dtype=torch.int64, device=bias.device)
+        added, bias = added.select(at - size), torch.cat([bias[:size], bias[at]])
+        if rows is not None and biases is not None:
+            added, bias = added.append(rows), torch.cat([bias, biases.to(bias.device)])
+        return self.with_rows(knowledge.with_overlay(overlay), _joined(below, added), bias)
 
     @property
     def _table(self) -> tuple[EntityTable, Tensor]:
         return self.network.entity_embeddings.entity_embeddings, self.network.entity_predictions.bias.detach()
 
-    def _with_table(self, vocabulary: Vocabulary, table: EntityTable, bias: Tensor) -> ModelFolder:
-        """Return the model with another table of entities; all other weights are shared."""
-        network = _shallow(self.network)
-        network.config = replace(network.config, entities=len(vocabulary))
-        network.entity_embeddings = _shallow(network.entity_embeddings)
-        network.entity_embeddings.entity_embeddings = table
-        network.entity_predictions = _shallow(network.entity_predictions)
-        network.entity_predictions.bias = nn.Parameter(bias)
-        return replace(self, network=network.eval(), vocabulary=vocabulary)
-
-    def with_table(self, vocabulary: Vocabulary, table: EntityTable, biases: Tensor) -> ModelFolder:
-        """Return the model with the entities of a vocabulary and their rows in int8, in place of its own."""
-        own, bias = self._table
-        special, more = own.quantised("int8").select(torch.arange(len(SPECIAL))).state_dict(), table.state_dict()
-        joined = EntityTable.of({name: torch.cat([special[name].cpu(), more[name]]) for name in more})
-        return self._with_table(vocabulary, joined, torch.cat([bias[: len(SPECIAL)].cpu(), biases]))
-
     def _row(self, title: str) -> int:
-        row = self.vocabulary.row(title)
+        row = self.knowledge.number(title)
         if row is None:
-            raise InputError(f"the model has no row for {title!r}; give titles of its vocabulary")
+            raise InputError(f"the model has no row for {title!r}; give titles of its entities")
         return row
 
     @classmethod
     def load(cls, folder: Path) -> ModelFolder:
         """Open a folder; every file is checked against the manifest, and the entity table stays on disk."""
-        if not folder.is_dir():
-            raise ArtefactError(f"{folder} is no folder; expected a model folder of deixis")
-        Manifest.load(folder / MANIFEST, "model").verify(folder)
+        folder, manifest = opened(folder)
+        manifest.verify(folder)
         config = _config(folder / CONFIG)
-        vocabulary = Vocabulary.load(folder / VOCABULARY)
-        if len(vocabulary) != config.entities:
-            raise ArtefactError(f"{folder / VOCABULARY} has {len(vocabulary)} rows; {CONFIG} says {config.entities}")
+        knowledge: Knowledge | Vocabulary
+        if (folder / VOCABULARY).exists():
+            knowledge = Vocabulary.load(folder / VOCABULARY)
+            size = len(knowledge)
+        else:
+            # Imported here: machines that only train need not have what knowledge is read with.
+            from deixis.knowledge.knowledge import Knowledge
+
+            knowledge = Knowledge.open(folder / KNOWLEDGE)
+            size = knowledge.size
+        if size != config.entities:
+            raise ArtefactError(f"{folder} knows {size} entities; its {CONFIG} says {config.entities}")
         entities = _tensors(folder / ENTITIES)
         with torch.device("meta"):  # nothing is allocated that is not on disk
             network = Network(config)
-        rows = {name.removeprefix(TABLE): x for name, x in entities.items() if name.startswith(TABLE)}
-        network.entity_embeddings.entity_embeddings = EntityTable.of(rows)
+        network.entity_embeddings.entity_embeddings = _table_of(entities)
         _fill(network, dequantise(_tensors(folder / ENCODER)) | entities, folder)
-        store, linking = _store(folder / CANDIDATES), _linking(folder / LINKING)
         describer = Describer.load(folder / DESCRIBER) if (folder / DESCRIBER).exists() else None
         known = tuple((folder / KNOWN).read_bytes().splitlines()) if (folder / KNOWN).exists() else ()
         detector = DetectorHead.load(folder / DETECTOR) if (folder / DETECTOR).exists() else None
-        return cls(network, Tokenizer.load(folder), vocabulary, store, linking, describer, known, detector)
+        read = (Tokenizer.load(folder), knowledge, _linking(folder / LINKING), describer, known, detector, folder)
+        model = cls(network, *read)
+        if not (folder / ADDED).exists():
+            return model
+        more, (table, bias) = _tensors(folder / ADDED), model._table
+        joined = model.with_rows(knowledge, _joined(table, _table_of(more)), torch.cat([bias, more[BIAS]]))
+        return replace(joined, network=joined.network.train(network.training))
+
+
+def opened(folder: Path) -> tuple[Path, Manifest]:
+    """Return a folder and its manifest; those that were written before names, titles and rows were one are refused."""
+    if not folder.is_dir():
+        raise ArtefactError(f"{folder} is not a directory; expected a deixis model folder")
+    manifest = Manifest.load(folder / MANIFEST, "model")
+    if f"{OLD_STORE}/{MANIFEST}" not in manifest.files:
+        return folder, manifest
+    if folder.resolve() != PACKAGED.resolve():
+        raise ArtefactError(f"{folder} was written by an earlier deixis; convert it: deixis assemble {folder} -o NEW")
+    # Until the packaged model is shipped in this format it is converted when it is first opened.
+    target = Path(tempfile.gettempdir()) / f"deixis-{manifest.digest[:16]}-{getpass.getuser()}"
+    if not (target / MANIFEST).exists():
+        with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+            assemble_folder(folder, Path(scratch) / "model")
+            with contextlib.suppress(OSError):  # another process was faster
+                (Path(scratch) / "model").rename(target)
+    return target, Manifest.load(target / MANIFEST, "model")
+
+
+def read_old(folder: Path) -> tuple[ModelFolder, Names | None]:
+    """Open a folder as deixis wrote it until names, titles and rows had one number; its files are checked."""
+    from deixis.knowledge.names import Names
+
+    manifest = Manifest.load(folder / MANIFEST, "model")
+    manifest.verify(folder)
+    if (folder / KNOWN).exists():
+        raise ArtefactError(f"{folder} has added entities; convert the model without them and add them again")
+    with tempfile.TemporaryDirectory() as scratch:
+        plain = Path(scratch)
+        for name in manifest.files:
+            if not name.startswith(OLD_STORE):
+                (plain / name).symlink_to((folder / name).resolve())
+        replace(manifest, files={}).save(plain / MANIFEST)
+        model = ModelFolder.load(plain)
+    return model, Names.open(folder / OLD_STORE) if (folder / OLD_STORE).exists() else None
+
+
+def assemble_folder(
+    source: Path,
+    target: Path,
+    *,
+    names: Path | None = None,
+    redirects: Mapping[str, str] | None = None,
+    entities: Vocabulary | None = None,
+    title_filter: Path | None = None,
+    wikidata: Mapping[str, str] | None = None,
+    parents: Mapping[str, str] | None = None,
+) -> Manifest:
+    """Write a model folder with knowledge: a model's entities, or some of them, with the names of a store.
+
+    Folders of before, with a store of their own, are converted.
+    """
+    from deixis.knowledge.assemble import FromStore
+    from deixis.knowledge.names import Names
+
+    made = Manifest.load(source / MANIFEST, "model")
+    is_old = f"{OLD_STORE}/{MANIFEST}" in made.files
+    model, own = read_old(source) if is_old else (ModelFolder.load(source), None)
+    store = own if names is None else Names.open(names)
+    if store is None:
+        raise InputError(f"{source} has no names of its own; give a store with --names")
+    found = FromStore.of(entities or model.vocabulary, store, redirects, wikidata=wikidata or {})
+    return model.save(
+        target,
+        **{name: made.parameters[name] for name in ("table", "encoder")},
+        source=found,
+        title_filter=title_filter,
+        parents={"model": made.digest, "candidates": store.digest, **(parents or {})},
+        parameters={name: value for name, value in made.parameters.items() if name not in ("table", "encoder")},
+    )
 
 
 def quantise_folder(
@@ -263,40 +441,24 @@ def quantise_folder(
     table: Precision = "int8",
     entities: int | None = None,
     keep: Collection[str] = (),
-    candidates: Path | None = None,
-    cut: bool = False,
-    redirects: Mapping[str, str] | None = None,
     seen: Tensor | None = None,
     parents: Mapping[str, str] | None = None,
 ) -> Manifest:
-    """Write a model folder in fewer bits; with `entities`, of so many, those of `keep` first (`Vocabulary.cut`).
+    """Write a model folder in fewer bits; one without names also with so many entities, those of `keep` first.
 
-    `candidates` is a store to put in place of the model's own; `cut` leaves in it what the model knows. With vectors
-    m_e (seen, entity_size) the table is rounded to int8 for these; `parents` tell the manifest where they are from.
+    With vectors m_e (seen, entity_size) the table is rounded to int8 for these; `parents` tell the manifest where they
+    are from.
     """
-    from deixis.knowledge.cut import cut_store
-    from deixis.knowledge.names import Names
-
     model = ModelFolder.load(source)
-    parents = {**(parents or {}), "model": Manifest.load(source / MANIFEST, "model").digest}
+    parents = {**(parents or {}), "model": opened(source)[1].digest}
     if entities is not None:
+        if not isinstance(model.knowledge, Vocabulary):
+            raise InputError(f"{source} has names for its entities; cut the model before names are given to it")
         model = model.among(model.vocabulary.cut(entities, keep))
     if seen is not None:
         embeddings = model.network.entity_embeddings
         embeddings.entity_embeddings = embeddings.entity_embeddings.quantised("int8", seen)
-    store = model.store if candidates is None else Names.open(candidates)
-    if store is None:
-        if cut:
-            raise InputError(f"{source} has no candidate store to cut; give one")
-        return model.save(target, table=table, encoder=encoder, parents=parents)
-    parents["candidates"] = store.digest
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
-        folder = store.folder
-        if cut:
-            folder = Path(scratch) / CANDIDATES
-            cut_store(store, model.vocabulary, folder, redirects=redirects)
-        return model.save(target, table=table, encoder=encoder, candidates=folder, parents=parents)
+    return model.save(target, table=table, encoder=encoder, parents=parents)
 
 
 def relink(source: Path, target: Path, linking: Linking, chosen: Mapping[str, Any]) -> Manifest:
@@ -317,12 +479,12 @@ def _copy(
     source: Path, target: Path, changed: Mapping[str, Callable[[Path], None]], told: Mapping[str, Any]
 ) -> Manifest:
     """Copy a model folder; `changed` writes some files anew."""
-    manifest = Manifest.load(source / MANIFEST, "model")
+    source, manifest = opened(source)
     manifest.verify(source)
     with folder_aside(target) as aside:
         for name in manifest.files:
-            (aside / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source / name, aside / name)
+            if name not in changed:
+                copy_or_link(source / name, aside / name)
         for write in changed.values():
             write(aside)
         digests = {name: digest_file(aside / name) for name in changed}
@@ -340,13 +502,34 @@ def _linking(path: Path) -> Linking:
         raise ArtefactError(f"{path} does not say how to link: {error}") from None
 
 
-def _store(folder: Path) -> Names | None:
-    if not folder.exists():
-        return None
-    # Imported here: machines that only train need not have what a store is read with.
-    from deixis.knowledge.names import Names
+def _table_state(table: EntityTable, bias: Tensor) -> dict[str, Tensor]:
+    rows = {TABLE + name: tensor.detach().cpu().contiguous() for name, tensor in table.state_dict().items()}
+    return {BIAS: bias.cpu().clone(), **rows}
 
-    return Names.open(folder)
+
+def _table_of(state: Mapping[str, Tensor]) -> EntityTable:
+    return EntityTable.of({name.removeprefix(TABLE): x for name, x in state.items() if name.startswith(TABLE)})
+
+
+def _joined(below: EntityTable, added: EntityTable) -> EntityTable:
+    """Return a table with added rows behind its own, neither of which is copied."""
+    if not len(added):
+        return below
+    kinds = torch.zeros(len(below) + len(added), dtype=torch.uint8)
+    kinds[len(below) :] = 1
+    device = next(iter(below.state_dict().values())).device
+    return MixedTable.join(kinds, [below, added.to(device)]).to(device)
+
+
+def _split(table: EntityTable, size: int) -> tuple[EntityTable, EntityTable]:
+    """Return the rows of a table up to a number, and those added behind them: no more exact than int8."""
+    if isinstance(table, MixedTable) and len(table.tables) == 2 and len(table.tables[0]) == size:
+        return table.tables[0], table.tables[1]
+    if len(table) == size:
+        none = EntityTable(torch.empty(0, table(torch.zeros(1, dtype=torch.int64)).shape[1]))
+        return table, none.quantised("int8" if table.precision == "mixed" else table.precision)
+    numbers = torch.arange(len(table))
+    return table.select(numbers[:size]), table.select(numbers[size:])
 
 
 def network_from_bert(folder: Path, entities: int, generator: torch.Generator, **settings: Any) -> Network:
@@ -392,8 +575,8 @@ def _luke_state(source: Path, network: Network) -> dict[str, Tensor]:
         raise ArtefactError(f"{source} has neither model.safetensors nor pytorch_model.bin")
     state = {name.removeprefix("luke."): tensor.float() for name, tensor in given.items()}
     mask = "entity_embeddings.mask_embedding"
-    if (table := TABLE + "weight") in state:  # an ordinary LUKE keeps [MASK] in its row
-        state[mask] = state.get(mask, state[table][MASK]).reshape(-1)
+    if f"{TABLE}weight" in state:  # an ordinary LUKE keeps [MASK] in its row
+        state[mask] = state.get(mask, state[f"{TABLE}weight"][MASK]).reshape(-1)
     types = "entity_embeddings.token_type_embeddings.weight"
     if types in state:
         state[types] = state[types][:1]

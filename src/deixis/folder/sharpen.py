@@ -18,9 +18,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the field's own name for it
 from torch import Tensor
 
-from deixis.documents import Document
+from deixis.documents import Candidate, Document
 from deixis.knowledge.describe import read_texts
-from deixis.knowledge.source import CandidateSource
+from deixis.knowledge.knowledge import Knowledge
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.batching import batches_of, make_batch
 from deixis.network.encoding import Tokenizer, windows_of
@@ -39,8 +39,7 @@ BATCH_ROWS = 4096
 def sharpen(
     network: Network,
     tokenizer: Tokenizer,
-    vocabulary: Vocabulary,
-    store: CandidateSource | None,
+    knowledge: Knowledge | Vocabulary,
     examples: Sequence[Document],
     owners: Sequence[int],
     rows: Tensor,
@@ -54,10 +53,11 @@ def sharpen(
     known = list(dict.fromkeys(surfaces))
     read = dict(zip(known, read_texts(network, tokenizer, [(surface, None) for surface in known]), strict=True))
     alone = torch.stack([read[surface] for surface in surfaces])
-    found = [()] * len(examples) if store is None else map(store.candidates, examples)
-    rivals = _table([_rows(vocabulary, one) for one in chain.from_iterable(found)], len(seen))
+    has_names = not isinstance(knowledge, Vocabulary) and knowledge.has_names
+    found = map(knowledge.candidates, examples) if has_names else ()  # type: ignore[union-attr]  # it has
+    rivals = _table([_rows(knowledge, one) for one in chain.from_iterable(found)], len(seen))
     owner = torch.tensor([own for own, one in zip(owners, examples, strict=True) for _ in one.mentions])
-    sample = torch.randperm(len(vocabulary) - len(SPECIAL), generator=torch.Generator().manual_seed(0))[:SAMPLE]
+    sample = torch.randperm(len(knowledge) - len(SPECIAL), generator=torch.Generator().manual_seed(0))[:SAMPLE]
     with torch.no_grad():
         weight, bias = (x.cpu() for x in network.candidate_rows(rivals.to(device)))
         near = (weight @ seen.unsqueeze(-1)).squeeze(-1) + bias
@@ -104,6 +104,6 @@ def _table(lists: Sequence[Sequence[int]], number: int) -> Tensor:
     return torch.from_numpy(table)
 
 
-def _rows(vocabulary: Vocabulary, candidates: Sequence[tuple[str, float | None]]) -> list[int]:
-    found = (vocabulary.row(title) for title, _ in candidates)
+def _rows(knowledge: Knowledge | Vocabulary, candidates: Sequence[Candidate]) -> list[int]:
+    found = (knowledge.number(candidate.entity) for candidate in candidates)
     return [row for row in found if row is not None]

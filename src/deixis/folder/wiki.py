@@ -26,10 +26,13 @@ import torch
 from numpy.typing import NDArray
 
 from deixis.artefacts import MANIFEST, Manifest, digest_file, folder_aside, manifest_path, write_aside
+from deixis.corpus.counting import lead_on
 from deixis.corpus.names import NameSources, build_store
 from deixis.documents import DOMAIN
 from deixis.errors import InputError
 from deixis.folder.model_folder import ModelFolder, packaged_model
+from deixis.knowledge.assemble import FromStore
+from deixis.knowledge.knowledge import Knowledge
 from deixis.knowledge.names import Names
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.entity_table import EntityTable
@@ -90,7 +93,15 @@ def build_wiki(
         raise InputError(f"{wiki.dumps[0]} has no article; expected a dump of pages with their texts")
     store = _name_pages(articles, set(titles), work / "store", workers or cores(), track)
     shards = _make_rows(entities, len(titles), base, work / "rows" / told.digest[:16], track)
-    manifest = _write_folder(titles, shards, base, store, told, output)
+    counts = dict(Names.open(store).titles())
+    names = FromStore.of(
+        Vocabulary([*SPECIAL, *titles], [0] * len(SPECIAL) + [counts.get(title, 0) for title in titles]),
+        Names.open(store),
+        lead_on(read_summary(articles).redirects),
+        described=frozenset(page.title for page in entities if page.lead),
+        wikidata={} if props is None else {page.title: f"Q{props.item(page.id)}" for page in entities},
+    )
+    manifest = _write_folder(titles, shards, base, names, told, output)
     shutil.rmtree(work)
     return manifest
 
@@ -158,7 +169,9 @@ class _Base:
 
     def kept(self, page: PageSummary) -> int | None:
         """Return the row that a page keeps, if there is one."""
-        row = self.model.vocabulary.row(page.title) if self.same_wiki else None
+        row = self.model.knowledge.number(page.title) if self.same_wiki else None
+        if row is not None and self.model.knowledge.title(row) != page.title:
+            return None  # once it led there
         if row is None or self.leads is None or self.leads[row] in (TRAINED, checksum(page.lead)):
             return row
         return None
@@ -214,11 +227,10 @@ def _make_rows(entities: Iterable[PageSummary], size: int, base: _Base, folder: 
 
 
 def _write_folder(
-    titles: Sequence[str], shards: Sequence[Path], base: _Base, store: Path, told: Manifest, output: Path
+    titles: Sequence[str], shards: Sequence[Path], base: _Base, names: FromStore, told: Manifest, output: Path
 ) -> Manifest:
     """Put rows and names together."""
-    counts = dict(Names.open(store).titles())
-    vocabulary = Vocabulary([*SPECIAL, *titles], [0] * len(SPECIAL) + [counts.get(title, 0) for title in titles])
+    vocabulary = Vocabulary.of(titles)
     alone = base.model.among(Vocabulary(SPECIAL))
     columns: dict[str, list[NDArray[Any]]] = {"rows": [], "scales": [], "biases": [], "leads": []}
     for path in shards:
@@ -241,11 +253,15 @@ def _write_folder(
             aside / "model",
             table="int8",
             encoder=encoder,
-            candidates=store,
+            source=names,
             parents=told.parents,
             parameters=parameters,
         )
-        np.save(aside / "model" / LEADS, np.concatenate([np.zeros(len(SPECIAL), np.uint32), leads]))
+        knowledge = Knowledge.open(aside / "model" / "knowledge")
+        numbers = [knowledge.number(title) or 0 for title in titles]
+        by_number = np.zeros(len(titles) + len(SPECIAL), np.uint32)
+        by_number[numbers] = leads
+        np.save(aside / "model" / LEADS, by_number)
         for path in (aside / "model").iterdir():
             path.rename(aside / path.name)
         (aside / "model").rmdir()

@@ -1,14 +1,4 @@
-"""Finding mentions in plain text: names that are often linked where they appear.
-
-A name's link probability is estimated from what the store counted (candidates/occurrences.py), drawn towards a prior
-where it was seen seldom or never:
-
-    p = (linked + STRENGTH * prior) / (named + STRENGTH)
-
-    prior     SEVERAL for names of several words, for a single word SINGLE * links / (links + 1), with the links that
-              the store knows of it; where the store has counted nothing, the prior is all there is
-    unsure    a name of one word may start a sentence or stand in a line of capitals; its capital says nothing then,
-              and articles where it is in lower case count in the denominator too (nothing counted: it is no mention)
+"""Finding mentions in plain text: names that are often linked where they appear (occurrences.py).
 
 Names under the threshold, dates and names that end in a score ("Chelsea 3" in "Chelsea 3-1") are dropped. Of names that
 overlap the longest stays, of equally long ones the likelier, then the earlier. Then the document has its say: a name of
@@ -27,8 +17,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from deixis.documents import Mention, NameMatch
-from deixis.knowledge.names import Names
-from deixis.knowledge.occurrences import LOWER
 from deixis.knowledge.surfaces import SMALL_WORDS
 from deixis.knowledge.words import Span, Word, read_words
 from deixis.settings import Find
@@ -39,14 +27,40 @@ if TYPE_CHECKING:
 __all__ = ["THRESHOLD", "Detector", "Evidence", "NameDetector", "UnionRule", "UnitedDetector"]
 
 THRESHOLD = 0.1  # the best F1 on testa; 0.2 gives up 7 points of recall for 2 of precision
-STRENGTH = 2.0
-SINGLE, SEVERAL = 0.2, 0.5
-RARE = 20  # articles that a term of several words is taken to occur in: they were not counted
 LEAST = 0.2  # that a word is in a name: what the learned detector proposes
 MONTHS = frozenset(
     {"january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november"}
     | {"december"}
 )
+
+
+class FindableNames(Protocol):
+    """What is asked of names: where they stand in a text, and how often they are linked there."""
+
+    @property
+    def digest(self) -> str:
+        """What numbers of names are told apart by from those of others."""
+        ...
+
+    def find_names(self, words: list[Word]) -> Iterator[list[Span]]:
+        """Yield the names that start at each word of a text, shorter before longer."""
+        ...
+
+    def find_words(self, words: list[Word]) -> Iterator[Span]:
+        """Yield the longest term in lower case that starts at each word of a text."""
+        ...
+
+    def term_probability(self, number: int, single: bool) -> float:
+        """Return how often a name is linked where it occurs in lower case."""
+        ...
+
+    def link_probability(self, number: int, single: bool, unsure: bool) -> float:
+        """Return how often a name is linked where it occurs; `unsure`: where its capital says nothing."""
+        ...
+
+    def is_common(self, name: str) -> bool:
+        """Tell whether a name is a word that is written in lower case too, by its key."""
+        ...
 
 
 class Detector(Protocol):
@@ -63,12 +77,13 @@ class NameDetector:
 
     Examples:
         >>> from pathlib import Path
+        >>> from deixis.knowledge.names import Names
         >>> detector = NameDetector(Names.open(Path("velm/store")))
         >>> detector.detect("After the Silver Oar came Marlow.")
         [(10, 20), (26, 32)]
     """
 
-    names: Names
+    names: FindableNames
     threshold: float = THRESHOLD
 
     def detect(self, text: str) -> list[tuple[int, int]]:
@@ -85,11 +100,7 @@ class NameDetector:
     def terms(self, words: list[Word]) -> Iterator[Mention]:
         """Yield the terms in lower case that are linked as often as the threshold says."""
         for span in self.names.find_words(words):
-            counted = self.names.occurrences(span.name)
-            if counted is None:
-                continue
-            links, seen = self.names.links(span.name), counted[LOWER] if span.first == span.last else RARE
-            if links >= self.threshold * (links + seen + STRENGTH):
+            if self.names.term_probability(span.name, span.first == span.last) >= self.threshold:
                 yield self._mention(words, span)
 
     def detect_in(self, words: list[Word]) -> list[tuple[int, int]]:
@@ -118,20 +129,10 @@ class NameDetector:
         for spans in self.names.find_names(words):
             for span in spans:
                 if not (_is_date(words, span) or words[span.last].score):
-                    probability = self._probability(span.name, span.first == span.last, words[span.last].unsure)
+                    single = span.first == span.last
+                    probability = self.names.link_probability(span.name, single, words[span.last].unsure)
                     if probability >= self.threshold:
                         yield probability, span
-
-    def _probability(self, name: int, single: bool, unsure: bool) -> float:
-        """Return the link probability of a name."""
-        links = self.names.links(name)
-        prior = SINGLE * links / (links + 1) if single else SEVERAL
-        counted = self.names.occurrences(name)
-        if counted is None:
-            return 0.0 if single and unsure else prior
-        named, linked, lower = counted
-        seen = named + lower if single and unsure else named
-        return (linked + STRENGTH * prior) / (seen + STRENGTH)
 
     def _is_fragment(self, words: list[Word], span: Span, taken: Collection[int]) -> bool:
         """Tell whether a name of one word is part of a longer one that nobody knows."""
@@ -147,9 +148,7 @@ class NameDetector:
         word = words[place]
         if not word.capital or word.unsure or place in taken or word.key in SMALL_WORDS:
             return False
-        number = self.names.number(word.key)
-        counted = None if number is None else self.names.occurrences(number)
-        return counted is None or counted[LOWER] == 0
+        return not self.names.is_common(word.key)
 
 
 class Evidence(NamedTuple):

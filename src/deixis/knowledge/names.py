@@ -28,22 +28,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntFlag
 from functools import cached_property, lru_cache
-from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
 
 import marisa_trie
 import numpy as np
+from numpy.typing import NDArray
 
 from deixis.artefacts import MANIFEST, Manifest
 from deixis.documents import Candidate, Document
 from deixis.errors import ArtefactError
-from deixis.knowledge.extension import ADDED, UNSTATED, Extension
+from deixis.knowledge.occurrences import LOWER, link_probabilities, term_probabilities
 from deixis.knowledge.resolve import resolve_names
-from deixis.knowledge.surfaces import key, variants
+from deixis.knowledge.surfaces import key, variants, words_of
 from deixis.knowledge.words import Span, Word, find_names, find_words
 
-__all__ = ["WEIGHTS", "Entry", "ExtendedNames", "Kind", "Names"]
+__all__ = ["WEIGHTS", "Entry", "Kind", "Names"]
 
 CACHE = 1 << 15  # names whose candidates are kept: texts repeat theirs
 
@@ -109,9 +109,7 @@ class Names:
 
     @classmethod
     def open(cls, folder: Path, k: int = 30) -> Names:
-        """Map a store, with what was added to it; `k` is the number of candidates a mention gets."""
-        if (folder / ADDED).exists():
-            return ExtendedNames.open(folder, k)
+        """Map a store; `k` is the number of candidates a mention gets."""
         return cls(folder, Manifest.load(folder / MANIFEST, "candidates"), k)
 
     @cached_property
@@ -129,6 +127,58 @@ class Names:
     def names(self) -> Iterator[str]:
         """Yield the key of every name."""
         yield from self._names.iterkeys()
+
+    def counted(self) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[Any] | None]:
+        """Return the links of every name, whether it is a single word, and its occurrences, if they were counted."""
+        single = np.zeros(len(self), bool)
+        for name, number in self._names.iteritems():
+            single[number] = " " not in name
+        sums = np.concatenate(([0.0], np.cumsum(np.asarray(self._counts), dtype=np.float64)))
+        offsets = np.asarray(self._name_offsets, np.int64)
+        links = sums[offsets[1:]] - sums[offsets[:-1]]
+        if self._occurrences is None:
+            return links, single, None
+        table = np.zeros((len(self), 3), np.uint16)
+        present = np.unpackbits(np.asarray(self._occurrences[1], "<u8").view(np.uint8), bitorder="little")[: len(self)]
+        table[present.astype(bool)] = np.asarray(self._occurrences[0])
+        return links, single, table
+
+    def link_probability(self, number: int, single: bool, unsure: bool) -> float:
+        """Return how often a name is linked where it occurs; `unsure`: where its capital says nothing."""
+        sure, other = link_probabilities(*self._one(number, single))
+        return float((other if unsure else sure)[0])
+
+    def term_probability(self, number: int, single: bool) -> float:
+        """Return how often a name is linked where it occurs in lower case."""
+        return float(term_probabilities(*self._one(number, single))[0])
+
+    def _one(self, number: int, single: bool) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[Any] | None]:
+        counted = self.occurrences(number)
+        table = None if counted is None else np.array([counted])
+        return np.array([self.links(number)]), np.array([single]), table
+
+    def is_common(self, name: str) -> bool:
+        """Tell whether a name is a word that is written in lower case too, by its key."""
+        number = self.number(name)
+        counted = None if number is None else self.occurrences(number)
+        return counted is not None and counted[LOWER] > 0
+
+    def numbered_names(self) -> Iterator[tuple[str, int]]:
+        """Yield the key of every name with its number."""
+        yield from self._names.iteritems()
+
+    def name_entries(self) -> tuple[NDArray[Any], ...]:
+        """Return all that is stored under names: number of the name, of the entity, count and kinds, best first."""
+        entries = (np.asarray(view) for view in (self._name_entities, self._counts, self._kinds))
+        return (_owners(self._name_offsets), *entries)
+
+    def numbered_parts(self) -> Iterator[tuple[str, int]]:
+        """Yield every part of titles with its number."""
+        yield from self._parts.iteritems()
+
+    def part_entries(self) -> tuple[NDArray[Any], ...]:
+        """Return all that is stored under parts of titles: number of the part and of the entity."""
+        return _owners(self._part_offsets), np.asarray(self._part_entities)
 
     def titles(self) -> Iterator[tuple[str, int]]:
         """Yield every entity with its popularity, in alphabetical order."""
@@ -161,7 +211,14 @@ class Names:
             >>> [len(candidates) for candidates in store.candidates(document)]
             [2, 2]
         """
-        return resolve_names(self, document, self.k)
+        found: list[tuple[tuple[str, float], ...]] = resolve_names(self, document, self.k)  # type: ignore[arg-type]
+        return [tuple(Candidate(*pair) for pair in pairs) for pairs in found]
+
+    @staticmethod
+    @lru_cache(1 << 16)
+    def words(title: str) -> frozenset[str]:
+        """Return the words of a title."""
+        return words_of(title)
 
     def forget(self) -> None:
         """Empty the cache of names asked before."""
@@ -235,91 +292,10 @@ class Names:
         return self._titles[self._title_offsets[number] : self._title_offsets[number + 1]].decode()
 
 
-class ExtendedNames(Names):
-    """A store with an extension; numbers of added names follow those of the store's own."""
-
-    def __init__(self, folder: Path, manifest: Manifest, k: int, extension: Extension) -> None:
-        super().__init__(folder, manifest, k)
-        self.extension = extension
-        self._added = marisa_trie.Trie(sorted(extension.names))
-
-    @classmethod
-    def over(cls, store: Names, extension: Extension) -> ExtendedNames:
-        """Put an extension on top of an open store, in place of the one that it has."""
-        return cls(store.folder, store.manifest, store.k, extension)
-
-    @classmethod
-    def open(cls, folder: Path, k: int = 30) -> ExtendedNames:
-        """Map a store and read its extension."""
-        return cls(folder, Manifest.load(folder / MANIFEST, "candidates"), k, Extension.load(folder))
-
-    def __contains__(self, surface: str) -> bool:
-        return key(surface) in self.extension.names or super().__contains__(surface)
-
-    def _named(self, name: str, k: int, number: int | None = None) -> tuple[Candidate, ...]:
-        number = None if number is None or number >= len(self._names) else number  # that of an added name
-        added, hidden = self.extension.names.get(name, ()), self.extension.hidden
-        if not added and not hidden:
-            return super()._named(name, k, number)
-        own = {title for title, _ in added}
-        below = [
-            candidate
-            for candidate in super()._named(name, k + len(hidden) if hidden else k, number)
-            if candidate.entity not in hidden and candidate.entity not in own
-        ]
-        known = sum(candidate.prior or 0.0 for candidate in below)
-        chosen = self.extension.priors(name, alone=not below)
-        left = 1 - sum(prior for _, prior in chosen)
-        scaled = [(entity, (prior or 0.0) / known * left) for entity, prior in below] if known else []
-        ranked = sorted([*chosen, *scaled], key=lambda pair: (-pair[1], pair[0]))
-        return tuple(Candidate(*pair) for pair in ranked[:k])
-
-    def entries(self, name: str) -> Iterator[Entry]:
-        """Yield all that is stored under the key of a name; an added one has its stated prior as its count."""
-        for title, prior in self.extension.names.get(name, ()):
-            yield Entry(title, prior or 0.0, Kind.LISTED, prior or UNSTATED, 0)
-        own = {title for title, _ in self.extension.names.get(name, ())}
-        for entry in super().entries(name):
-            if entry.entity not in self.extension.hidden and entry.entity not in own:
-                yield entry
-
-    def parts(self, name: str) -> list[tuple[str, int]]:
-        """Return the titles that a key is a part of; those added go as if linked once."""
-        added = [(title, 1) for title in self.extension.parts.get(name, ())]
-        own = {title for title, _ in added} | self.extension.hidden
-        return [pair for pair in super().parts(name) if pair[0] not in own] + added
-
-    def find_names(self, words: list[Word]) -> Iterator[list[Span]]:
-        """Yield the names that start at each word of a text, shorter before longer; an added name hides its like."""
-        size = len(self._names)
-        added = [span._replace(name=span.name + size) for spans in find_names(words, self._added) for span in spans]
-        below = [span for spans in super().find_names(words) for span in spans]
-        merged = {(span.first, span.last): span for span in [*below, *added]}
-        for _, spans in groupby((merged[place] for place in sorted(merged)), key=lambda span: span.first):
-            yield list(spans)
-
-    def number(self, name: str) -> int | None:
-        """Return the number of a name, by its key."""
-        added = self._added.get(name)
-        return super().number(name) if added is None else len(self._names) + int(added)
-
-    def links(self, number: int) -> float:
-        """Return how many links have this name; an added one goes as if linked a thousand times."""
-        return super().links(number) if number < len(self._names) else 1000.0
-
-    def occurrences(self, number: int) -> tuple[int, int, int] | None:
-        """Return in how many articles a name is written as one, linked so, and in lower case.
-
-        An added name is one that somebody wants to find: it goes as if linked wherever it is written as a name.
-        """
-        size = len(self._names)
-        if number < size:
-            return super().occurrences(number)
-        below = super().number(self._added.restore_key(number - size))
-        counted = None if below is None else super().occurrences(below)
-        if counted is None:
-            return (0, 0, 0) if self.has_occurrences else None
-        return counted[0], counted[0], counted[2]
+def _owners(offsets: memoryview[Any]) -> NDArray[np.int64]:
+    ends = np.asarray(offsets, np.int64)
+    sizes = ends[1:] - ends[:-1]
+    return np.repeat(np.arange(len(sizes)), sizes)
 
 
 def _trie(path: Path) -> Any:

@@ -9,6 +9,15 @@ Of each name three numbers of articles are counted:
 Articles are counted, not occurrences, because Wikipedia links a name once. What tells nothing is left out: the
 article's own subject, which is never linked; the first word of a sentence and lines of capitals; and what lies inside
 a link or a longer name.
+
+A name's link probability is estimated from these, drawn towards a prior where it was seen seldom or never:
+
+    p = (linked + STRENGTH * prior) / (named + STRENGTH)
+
+    prior     SEVERAL for names of several words, for a single word SINGLE * links / (links + 1), with the links that
+              are known of it; where nothing was counted, the prior is all there is
+    unsure    a name of one word may start a sentence or stand in a line of capitals; its capital says nothing then,
+              and articles where it is in lower case count in the denominator too (nothing counted: it is no mention)
 """
 
 from __future__ import annotations
@@ -16,11 +25,17 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from deixis.knowledge.surfaces import key, short_titles
 from deixis.knowledge.words import Span, Word, find_names, read_words
 
-__all__ = ["LINKED", "LOWER", "NAMED", "OccurrenceCounter", "Occurrences"]
+__all__ = ["LINKED", "LOWER", "NAMED", "OccurrenceCounter", "Occurrences", "link_probabilities", "term_probabilities"]
 
+STRENGTH = 2.0
+SINGLE, SEVERAL = 0.2, 0.5  # tuned on AIDA testa
+RARE = 20  # articles that a term of several words in lower case is taken to occur in: they were not counted
 NAMED, LINKED, LOWER = range(3)  # columns of the store's array
 Links = list[tuple[int, int]]
 
@@ -31,6 +46,31 @@ class Occurrences(NamedTuple):
     named: Counter[int]
     linked: Counter[int]
     lower: Counter[int]
+
+
+def link_probabilities(
+    links: NDArray[Any], single: NDArray[np.bool_], counted: NDArray[Any] | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the link probabilities of names: where they are surely names, and where the capital says nothing.
+
+    `counted` are their occurrences (names, 3), None where these were not counted.
+    """
+    prior = np.where(single, SINGLE * links / (links + 1), SEVERAL)
+    if counted is None:
+        return prior, np.where(single, 0.0, prior)
+    named, linked, lower = counted.T.astype(np.float64)
+    hits = linked + STRENGTH * prior
+    return hits / (named + STRENGTH), hits / (named + np.where(single, lower, 0) + STRENGTH)
+
+
+def term_probabilities(
+    links: NDArray[Any], single: NDArray[np.bool_], counted: NDArray[Any] | None
+) -> NDArray[np.float64]:
+    """Return how often names are linked where they occur in lower case; 0 where nothing was counted."""
+    if counted is None:
+        return np.zeros(len(links))
+    found: NDArray[np.float64] = links / (links + np.where(single, counted[:, LOWER], RARE) + STRENGTH)
+    return found
 
 
 class OccurrenceCounter:

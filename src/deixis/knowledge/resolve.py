@@ -16,10 +16,9 @@ the fuller names need not be persons, and the mention's own names stay, with a s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from deixis.documents import Candidate, Document
+from deixis.documents import Document
 from deixis.knowledge.surfaces import INITIALS, SMALL_WORDS, is_initials, key, splits, variants, words_of
 
 __all__ = ["resolve_names"]
@@ -38,15 +37,20 @@ MAX_PARTS = 30  # candidates taken from the parts of one key
 MAX_PART_KEYS = 4  # the key and its first variants are tried as parts
 SHARE_OF_FIRST_PART = 0.8  # of each key against its variants
 
-Priors = dict[str, float]
+Entity = TypeVar("Entity", bound=int | str)
 
 
-class Names(Protocol):
-    """What is asked of a store: the meanings of a name, and the titles that it is a part of."""
+class Names(Protocol[Entity]):
+    """What is asked of names, whose entities are numbers or titles."""
 
     @property
-    def named(self) -> Callable[[str, int, int | None], tuple[Candidate, ...]]:
-        """Return the best candidates of a name, and only of it, by its key and, where it is known, its number."""
+    def named(self) -> Callable[[str, int, int | None], Sequence[tuple[Entity, float]]]:
+        """Return the best entities of a name, and only of it, by its key and, where it is known, its number."""
+        ...
+
+    @property
+    def words(self) -> Callable[[Entity], frozenset[str]]:
+        """Return the words of the title of an entity."""
         ...
 
     @property
@@ -54,20 +58,20 @@ class Names(Protocol):
         """What numbers of names are told apart by from those of others."""
         ...
 
-    def parts(self, name: str) -> list[tuple[str, int]]:
-        """Return titles that have the name as a part, with their popularity."""
+    def parts(self, name: str) -> list[tuple[Entity, int]]:
+        """Return entities whose titles have the name as a part, with their popularity."""
         ...
 
 
-def resolve_names(store: Names, document: Document, k: int) -> list[tuple[Candidate, ...]]:
-    """Return the k best candidates of every mention of the document, most probable first, ties by title."""
+def resolve_names(store: Names[Entity], document: Document, k: int) -> list[tuple[tuple[Entity, float], ...]]:
+    """Return the k best entities of every mention of the document, most probable first, and their priors."""
     surfaces = [document.surface(mention) for mention in document.mentions]
     matches = [mention.name for mention in document.mentions]
     names = [key(surface) if name is None else name.key for surface, name in zip(surfaces, matches, strict=True)]
     numbers = {name.key: name.number for name in matches if name is not None and name.names == store.digest}
     words = words_of(document.text)
     distinct = list(dict.fromkeys(names))
-    known: dict[tuple[str, bool], tuple[Candidate, ...]] = {}
+    known: dict[tuple[str, bool], tuple[tuple[Entity, float], ...]] = {}
     for surface, name in zip(surfaces, names, strict=True):
         asked = (name, is_initials(surface))
         if asked not in known:
@@ -76,14 +80,14 @@ def resolve_names(store: Names, document: Document, k: int) -> list[tuple[Candid
 
 
 def _candidates(
-    store: Names,
+    store: Names[Entity],
     name: str,
     abbreviated: bool,
     others: Sequence[str],
     numbers: Mapping[str, int],
     words: frozenset[str],
     k: int,
-) -> tuple[Candidate, ...]:
+) -> tuple[tuple[Entity, float], ...]:
     if not name:
         return ()
     keys = [name, *variants(name)]
@@ -93,84 +97,83 @@ def _candidates(
     places = k - PLACES_FOR_PARTS * k // 30
     chosen = dict.fromkeys([*_ordered(names)[:places], *_ordered(parts), *_ordered(names)])
     mixed = _mixed([(SHARE_OF_PARTS, parts), (1.0, names)])
-    best = _ordered({title: mixed[title] for title in list(chosen)[:k]})
-    return tuple(Candidate(title, mixed[title]) for title in best)
+    best = _ordered({entity: mixed[entity] for entity in list(chosen)[:k]})
+    return tuple([(entity, mixed[entity]) for entity in best])
 
 
-def _own(store: Names, keys: Sequence[str], numbers: Mapping[str, int], k: int) -> Priors:
+def _own(store: Names[Entity], keys: Sequence[str], numbers: Mapping[str, int], k: int) -> dict[Entity, float]:
     """Return what the key and its variants are stored as; each list that adds to others has a smaller share."""
-    own: Priors = {}
+    own: dict[Entity, float] = {}
     share = 1.0
     for at, name in enumerate(keys):
         found = store.named(name, k if at == 0 or not own else MAX_VARIANT, numbers.get(name))
-        for title, prior in found:
-            own[title] = own.get(title, 0.0) + share * (prior or 0.0)
+        for entity, prior in found:
+            own[entity] = own.get(entity, 0.0) + share * prior
         if found:
             share *= SHARE_OF_VARIANT
     for name in () if own else splits(keys[0]):
-        for title, prior in store.named(name, MAX_VARIANT, None):
-            own[title] = own.get(title, 0.0) + (prior or 0.0)
+        for entity, prior in store.named(name, MAX_VARIANT, None):
+            own[entity] = own.get(entity, 0.0) + prior
     return _normalised(own)
 
 
-def _fuller(store: Names, name: str, others: Iterable[str], numbers: Mapping[str, int]) -> tuple[Priors, Priors]:
+def _fuller(
+    store: Names[Entity], name: str, others: Iterable[str], numbers: Mapping[str, int]
+) -> tuple[dict[Entity, float], dict[Entity, float]]:
     """Return the mean priors of the fuller names that end with the name, and of those that contain it elsewhere."""
-    ending: Priors = {}
-    inside: Priors = {}
+    ending: dict[Entity, float] = {}
+    inside: dict[Entity, float] = {}
     for other in others:
         if len(other) > len(name) and f" {name} " in f" {other} ":
             found = store.named(other, MAX_FULLER // 2, numbers.get(other))
             before = other.removesuffix(f" {name}")
             # "China" is no surname of "Human Rights in China".
             into = ending if before != other and before.rpartition(" ")[2] not in SMALL_WORDS else inside
-            for title, prior in found:
-                into[title] = into.get(title, 0.0) + (prior or 0.0)
+            for entity, prior in found:
+                into[entity] = into.get(entity, 0.0) + prior
     return _normalised(_best(ending, MAX_FULLER)), _normalised(_best(inside, MAX_FULLER))
 
 
-def _parts(store: Names, keys: Sequence[str], abbreviated: bool, words: frozenset[str]) -> Priors:
-    """Return titles that the name is a part or the initials of, best first: popular, and spoken of in the document."""
-    found = [_spoken_of(store.parts(name), words, set(name.split())) for name in keys]
+def _parts(store: Names[Entity], keys: Sequence[str], abbreviated: bool, words: frozenset[str]) -> dict[Entity, float]:
+    """Return entities that the name is a part or the initials of, best first: popular, and spoken of in the text."""
+    found = [_spoken_of(store, store.parts(name), words, set(name.split())) for name in keys]
     if abbreviated:
-        found.insert(0, _best(_spoken_of(store.parts(INITIALS + keys[0]), words, set()), MAX_INITIALS))
+        found.insert(0, _best(_spoken_of(store, store.parts(INITIALS + keys[0]), words, set()), MAX_INITIALS))
     return _mixed([(SHARE_OF_FIRST_PART, _normalised(_best(scores, MAX_PARTS))) for scores in found])
 
 
-def _spoken_of(titles: Iterable[tuple[str, int]], words: frozenset[str], own: set[str]) -> Priors:
-    scores = {}
-    for title, popularity in titles:
-        rest = _words(title) - own
+def _spoken_of(
+    store: Names[Entity], found: Iterable[tuple[Entity, int]], words: frozenset[str], own: set[str]
+) -> dict[Entity, float]:
+    scores: dict[Entity, float] = {}
+    for entity, popularity in found:
+        rest = store.words(entity) - own
         spoken = len(rest & words) / len(rest) if rest else 0.0
-        scores[title] = (popularity + 1) * (1 + BOOST * spoken)
+        scores[entity] = (popularity + 1) * (1 + BOOST * spoken)
     return scores
 
 
-@lru_cache(1 << 16)
-def _words(title: str) -> frozenset[str]:
-    return words_of(title)
+def _best(priors: dict[Entity, float], size: int) -> dict[Entity, float]:
+    return {entity: priors[entity] for entity in _ordered(priors)[:size]}
 
 
-def _best(priors: Priors, size: int) -> Priors:
-    return {title: priors[title] for title in _ordered(priors)[:size]}
+def _ordered(priors: dict[Entity, float]) -> list[Entity]:
+    return sorted(priors, key=lambda entity: (-priors[entity], entity))
 
 
-def _ordered(priors: Priors) -> list[str]:
-    return sorted(priors, key=lambda title: (-priors[title], title))
-
-
-def _normalised(priors: Priors) -> Priors:
+def _normalised(priors: dict[Entity, float]) -> dict[Entity, float]:
     total = sum(priors.values())
-    return {title: prior / total for title, prior in priors.items()} if total else {}
+    return {entity: prior / total for entity, prior in priors.items()} if total else {}
 
 
-def _mixed(lists: Sequence[tuple[float, Priors]]) -> Priors:
+def _mixed(lists: Sequence[tuple[float, dict[Entity, float]]]) -> dict[Entity, float]:
     """Mix lists in the order given: each takes its share of what the ones before left, the last the rest."""
     present = [(share, priors) for share, priors in lists if priors]
     left = 1.0
-    mixed: Priors = {}
+    mixed: dict[Entity, float] = {}
     for at, (share, priors) in enumerate(present):
         taken = left if at == len(present) - 1 else left * share
         left -= taken
-        for title, prior in priors.items():
-            mixed[title] = mixed.get(title, 0.0) + taken * prior
+        for entity, prior in priors.items():
+            mixed[entity] = mixed.get(entity, 0.0) + taken * prior
     return mixed

@@ -83,6 +83,12 @@ class Vocabulary:
         """Return the row of an entity, or None where it has none (as the special rows' names)."""
         return self._rows.get(title)
 
+    number = row  # as knowledge calls it
+
+    def title(self, number: int) -> str:
+        """Return the title of a row."""
+        return self.titles[number]
+
     @property
     def entities(self) -> list[str]:
         """The titles without the special rows."""

@@ -23,6 +23,8 @@ from deixis.corpus.shards import build_windows
 from deixis.corpus.windows import WindowSet
 from deixis.documents import Document, Mention
 from deixis.folder.model_folder import ModelFolder
+from deixis.knowledge.assemble import FromStore
+from deixis.knowledge.names import Names
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.config import Config, WordsSee
 from deixis.network.encoding import Tokenizer
@@ -53,7 +55,8 @@ def build(folder: Path, words_see: WordsSee = "placeholders", recipe: Recipe = R
     network = make_network(len(tokenizer), len(entities), words_see)
     windows = WindowSet.open(folder / "windows", "train", entities)
     yield from train(network, TrainingData.of_windows(windows, tokenizer), recipe)
-    ModelFolder(network, tokenizer, entities).save(folder / "model", candidates=store)
+    names = FromStore.of(entities, Names.open(store))
+    ModelFolder(network, tokenizer, entities).save(folder / "model", source=names)
 
 
 def make_tokenizer(texts: Iterator[str]) -> Tokenizer:

@@ -168,9 +168,7 @@ def _run(
     if processes.leads:
         fold(model.network)
         model.network.cpu()
-        store = start.folder / "candidates"
-        given = store if start.is_model and store.is_dir() else None
-        model.save(output.folder, table=output.table, candidates=given, parents=parents)
+        model.save(output.folder, table=output.table, parents=parents)
     processes.wait()
 
 

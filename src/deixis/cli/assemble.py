@@ -1,0 +1,55 @@
+"""`deixis assemble`: a model's entities and the names of a store become one folder of knowledge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["assemble"]
+
+
+def assemble(
+    model: Annotated[Path, typer.Argument(help="The model folder, of training or of an earlier deixis.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The model folder to write.")],
+    names: Annotated[
+        Path | None, typer.Option(help="The store of names; if not given, the one that an earlier deixis put there.")
+    ] = None,
+    redirects: Annotated[
+        list[Path] | None, typer.Option(help="Lines from<TAB>to: other titles, by which entities are known too.")
+    ] = None,
+    wikidata: Annotated[Path | None, typer.Option(help="Lines title<TAB>id: Wikidata ids, told in results.")] = None,
+    titles: Annotated[
+        Path | None, typer.Option(help="A filter of titles of which nothing else is known (`deixis titles`).")
+    ] = None,
+) -> None:
+    """Give a model names: write a model folder whose entities, names, other titles and rows have one number.
+
+    Names of the store that mean no entity of the model stay behind. A folder of an earlier deixis is converted.
+
+    Examples:
+
+        deixis assemble trained --names store --redirects redirects.tsv -o model
+
+        deixis assemble old-model -o model
+    """
+    from deixis.artefacts import digest_file
+    from deixis.corpus.counting import gather_redirects
+    from deixis.folder.model_folder import assemble_folder
+    from deixis.knowledge.entities import read_wikidata
+
+    given = [*(redirects or []), *([wikidata] if wikidata else []), *([titles] if titles else [])]
+    manifest = assemble_folder(
+        model,
+        output,
+        names=names,
+        redirects=gather_redirects([], redirects or []),
+        title_filter=titles,
+        wikidata=None if wikidata is None else read_wikidata(wikidata),
+        parents={path.name: digest_file(path) for path in given},
+    )
+    for what, count in manifest.counts.items():
+        typer.echo(f"{count:>12,}  {what}")
+    size = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
+    typer.echo(f"written: {output}, {size / 1e6:.1f} MB, digest {manifest.digest[:12]}")
