@@ -1,95 +1,115 @@
-"""Mention detection on a benchmark: precision, recall and speed by threshold; and end to end by prior alone.
+"""Mention detection: strict precision and recall of spans, by the names alone, the learned detector alone, and both.
 
-python benchmarks/detection.py STORE BENCHMARKS aida-a aida-b msnbc --redirects TABLE
+python benchmarks/detection.py MODEL BENCHMARKS aida-a aida-b msnbc texts.jsonl.xz
+python benchmarks/detection.py MODEL BENCHMARKS aida-a --case lower      # also upper
+python benchmarks/detection.py MODEL BENCHMARKS aida-a --fit             # the rule that unites the two
+
+A set is one of the benchmarks or document JSONL. Precision and recall are those of all marked names, also of those that
+have no entity where the set marks them (AIDA does); "in KB" is the recall of those that have one.
+End-to-end figures of a model are those of `deixis evaluate`.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from deixis.datasets import open_dataset, read_redirects
+import numpy as np
+
+import deixis
+from deixis.datasets.catalogue import read_texts
 from deixis.datasets.dataset import Dataset
-from deixis.documents import Document, Resolutions
-from deixis.evaluation import most_frequent
-from deixis.evaluation.texts import link_texts, score_texts, text_table
-from deixis.knowledge.detection import THRESHOLD, Detector, NameDetector
-from deixis.knowledge.names import Names
+from deixis.knowledge.detection import Detector, Evidence, UnionRule, UnitedDetector
 from deixis.knowledge.words import read_words
 from deixis.rendering import Table
-from deixis.settings import Settings
 
-THRESHOLDS = (0.05, 0.08, THRESHOLD, 0.15, 0.2, 0.3)
+THRESHOLDS = (0.2, 0.25, 0.3, 0.35, 0.4, 0.5)
+COLUMNS = ("mentions by", "precision", "recall", "F1", "in KB", "spans", "words/s")
 
 
-class Priors:
-    """Answers every mention with the store's likeliest candidate: what a model has to beat."""
+def in_case(dataset: Dataset, case: str) -> Dataset:
+    """Return a set in lower or upper case; letters whose other case is longer stay."""
 
-    answer_threshold = 0.0
+    def change(letter: str) -> str:
+        changed = letter.lower() if case == "lower" else letter.upper()
+        return changed if len(changed) == 1 else letter
 
-    def __init__(self, store: Names) -> None:
-        self._store, self._detector = store, NameDetector(store)
-
-    def for_texts(self, settings: Settings) -> Settings:
-        """Return the settings as they are."""
-        return settings
-
-    def link_many(self, texts: Iterable[str | Document], settings: Settings) -> Iterator[Resolutions]:
-        """Yield the answers to the mentions that are found."""
-        for text in texts:
-            document = Document(text) if isinstance(text, str) else text
-            found = tuple(self._detector.mentions(read_words(document.text)))
-            yield from self.disambiguate_many([replace(document, mentions=found)], settings)
-
-    def disambiguate_many(self, documents: Iterable[Document], settings: Settings) -> Iterator[Resolutions]:
-        """Yield the answers to the mentions that are given."""
-        for document in documents:
-            yield most_frequent(document.with_candidates(self._store.candidates(document)))
+    documents = tuple(replace(each, text="".join(map(change, each.text))) for each in dataset.documents)
+    return replace(dataset, documents=documents)
 
 
 def measure(detector: Detector, dataset: Dataset, label: str) -> tuple[str, ...]:
-    """Return the cells of a row: strict spans against those of the mentions that have a gold entity."""
-    started, words, found, right = time.process_time(), 0, 0, 0
+    """Return the cells of a row."""
+    started, words, found, right, in_kb, known = time.process_time(), 0, 0, 0, 0, 0
     for document in dataset.documents:
         spans = set(detector.detect(document.text))
         words += len(document.text.split())
         found += len(spans)
         right += len(spans & {(mention.start, mention.end) for mention in document.mentions})
+        linked = {(mention.start, mention.end) for mention in document.mentions if mention.entity is not None}
+        in_kb, known = in_kb + len(linked), known + len(linked & spans)
     seconds = time.process_time() - started
     precision, recall = right / max(found, 1), right / max(dataset.mentions, 1)
     f1 = 2 * right / max(found + dataset.mentions, 1)
-    return label, f"{precision:.3f}", f"{recall:.3f}", f"{f1:.3f}", f"{found:,}", f"{words / seconds:,.0f}"
+    figures = (precision, recall, f1, known / max(in_kb, 1))
+    return label, *(f"{figure:.3f}" for figure in figures), f"{found:,}", f"{words / seconds:,.0f}"
+
+
+def proposals(detector: UnitedDetector, dataset: Dataset) -> Iterator[tuple[Evidence, bool]]:
+    """Yield what speaks for each span that is proposed, and whether it is a mention."""
+    texts = (document.text for document in dataset.documents)
+    for document, parts in zip(dataset.documents, detector.learned.tags_of(texts), strict=True):
+        golds = {(mention.start, mention.end) for mention in document.mentions}
+        for part in parts:
+            for evidence, mention in detector.proposals(part, read_words(part.text)):
+                yield evidence, (mention.start + part.start, mention.end + part.start) in golds
+
+
+def fit(evidence: Sequence[tuple[Evidence, bool]], damping: float = 1e-3) -> UnionRule:
+    """Fit the rule by Newton's method."""
+    inputs = np.array([(1.0, *one) for one, _ in evidence])
+    right = np.array([is_right for _, is_right in evidence], float)
+    weights = np.zeros(inputs.shape[1])
+    for _ in range(30):
+        chance = 1 / (1 + np.exp(-inputs @ weights))
+        curve = (inputs * (chance * (1 - chance))[:, None]).T @ inputs + damping * np.eye(len(weights))
+        weights -= np.linalg.solve(curve, inputs.T @ (chance - right) + damping * weights)
+    return UnionRule(*weights.round(3).tolist())
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print one table a set."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("store", type=Path)
+    """Print one table a set, or the fitted rule."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=Path)
     parser.add_argument("data", type=Path, help="the folder with the benchmarks")
-    parser.add_argument("sets", nargs="*", default=["aida-a"], metavar="SET")
-    parser.add_argument("--redirects", type=Path, help="older and newer titles, for answers and golds")
+    parser.add_argument("sets", nargs="+", metavar="SET")
+    parser.add_argument("--case", choices=["lower", "upper"])
+    parser.add_argument("--fit", action="store_true", help="print the rule fitted on the sets, and thresholds")
     parser.add_argument("--spacy", help="also a spaCy pipeline by its name, e.g. en_core_web_sm")
     options = parser.parse_args(arguments)
-    store = Names.open(options.store)
-    detectors: list[tuple[str, Detector]] = [(f"{at:g}", NameDetector(store, at)) for at in THRESHOLDS]
+    detector = deixis.load(options.model).detector
+    if detector is None:
+        parser.error(f"{options.model} has nothing to find mentions by")
+    datasets = [read_texts(options.data, name) for name in options.sets]
+    if options.case:
+        datasets = [in_case(dataset, options.case) for dataset in datasets]
+    ways: list[tuple[str, Detector]] = [("names", detector)]
+    if isinstance(detector, UnitedDetector):
+        ways = [("names", detector.names), ("learned", detector.learned), ("both", detector)]
+        if options.fit:
+            rule = fit([pair for dataset in datasets for pair in proposals(detector, dataset)])
+            print(rule)
+            ways += [(f"fitted, {at:g}", replace(detector, rule=rule, threshold=at)) for at in THRESHOLDS]
     if options.spacy:
         from deixis.integrations.spacy import SpacyDetector
 
-        detectors.append((options.spacy, SpacyDetector.load(options.spacy)))
-    linked = []
-    redirects = read_redirects(options.redirects) if options.redirects else {}
-    for name in options.sets or ["aida-a"]:
-        dataset = open_dataset(options.data, name)
-        rows = tuple(measure(detector, dataset, label) for label, detector in detectors)
-        columns = ("threshold", "precision", "recall", "F1", "spans", "words/s")
-        print(Table(f"{name}, {dataset.mentions:,} mentions", columns, rows).to_markdown())
-        for label in ("found", "gold"):
-            answered = link_texts(Priors(store), dataset, Settings(), gold=label == "gold")
-            linked.append(score_texts(dataset, answered, label, redirects=redirects))
-    print(text_table(linked).to_markdown())
+        ways.append((options.spacy, SpacyDetector.load(options.spacy)))
+    for name, dataset in zip(options.sets, datasets, strict=True):
+        rows = tuple(measure(way, dataset, label) for label, way in ways)
+        print(Table(f"{name}, {dataset.mentions:,} mentions", COLUMNS, rows).to_markdown(), flush=True)
 
 
 if __name__ == "__main__":

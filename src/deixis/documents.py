@@ -15,6 +15,7 @@ __all__ = [
     "LEAST_PRIOR",
     "Candidate",
     "Document",
+    "Evidence",
     "Identity",
     "Mention",
     "NameMatch",
@@ -218,6 +219,15 @@ class Document:
         return orjson.dumps(self.to_record(resolutions))
 
 
+class Evidence(NamedTuple):
+    """What speaks for an answer."""
+
+    softmax: float  # logit of its probability among the candidates; 0 where it is the only one
+    lone: float  # 1: it is the only candidate
+    fit: float  # by how many standard deviations it scores above arbitrary entities
+    prior: float  # logarithm of its share of the name's links
+
+
 @dataclass(frozen=True, slots=True)
 class Resolution:
     """What was decided for a mention.
@@ -244,6 +254,7 @@ class Resolution:
     reason: str | None = None
     identity: Identity | None = None  # None: a page of the English Wikipedia and nothing else
     kind: str | None = None  # what it names, as "person" or "place", where that is known
+    evidence: Evidence | None = field(default=None, repr=False, compare=False)  # where it was asked for
 
     @property
     def url(self) -> str | None:

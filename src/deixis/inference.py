@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from deixis.artefacts import MANIFEST, Manifest
+from deixis.disambiguation.answer_rule import ARBITRARY, AnswerRule
 from deixis.disambiguation.choices import choices_of, list_candidates
 from deixis.disambiguation.results import PendingDocument, resolve_by_prior
 from deixis.disambiguation.scheduling import Scheduler
@@ -56,6 +57,7 @@ class Disambiguator:
     detector: Detector | None = None  # finds the mentions of plain texts
     answer_threshold: float = 0.0  # the least probability of an answer in `link`
     prior: float = 0.0  # the weight of log p(e|m) in `link`
+    answer_rule: AnswerRule | None = None  # makes probabilities of the evidence for answers
     describer: Describer | None = None  # makes rows of new entities
     added: tuple[bytes, ...] = ()  # the entities that were added, as JSON
     wikidata: Mapping[str, str] = field(default_factory=dict)  # titles to ids, told in the results
@@ -105,6 +107,7 @@ class Disambiguator:
             _detector(parts, least),
             parts.linking.answers,
             parts.linking.prior,
+            parts.linking.rule,
             parts.describer,
             parts.known,
             domain=Manifest.load(parts.folder / MANIFEST, "model").parameters.get("domain", DOMAIN),
@@ -200,6 +203,7 @@ class Disambiguator:
         return settings.changed(
             answer_threshold=self.answer_threshold if threshold is None else threshold,
             prior=self.prior if settings.prior is None else settings.prior,
+            evidence=self.answer_rule is not None if settings.evidence is None else settings.evidence,
             windows=settings.windows or "overlapping",
         )
 
@@ -256,20 +260,30 @@ class Disambiguator:
             ['Falcon (boat)', 'Falcon (opening)']
         """
         settings = (settings or Settings()).changed(**changes)
-        scheduler = Scheduler(self.network, self.tokenizer, self.batch_rows, self.group, self.device)
+        arbitrary = self._arbitrary() if settings.evidence else None
+        scheduler = Scheduler(self.network, self.tokenizer, self.batch_rows, self.group, self.device, arbitrary)
+        rule = self.answer_rule if settings.evidence else None
         for pending in scheduler.decide((self._begin(document, settings) for document in documents), settings):
-            yield pending.finish(settings.answer_threshold, self._identity)
+            yield pending.finish(settings.answer_threshold, self._identity, rule)
+
+    def _arbitrary(self) -> torch.Tensor:
+        """Return some rows of B, always the same."""
+        entities = self.network.config.entities - len(SPECIAL)
+        return len(SPECIAL) + torch.arange(min(ARBITRARY, entities)) * max(1, entities // ARBITRARY)
 
     def _begin(self, document: Document, settings: Settings) -> PendingDocument:
         """Look up what may be meant; mentions of which the network knows no candidate are resolved by prior."""
-        lists, priors = list_candidates(document, self.candidates, with_priors=bool(settings.prior))
+        lists, priors = list_candidates(
+            document, self.candidates, with_priors=bool(settings.prior or settings.evidence)
+        )
         choices = [choices_of(*pair, self.knowledge, settings) for pair in zip(lists, priors, strict=True)]
         reason = "no candidates" if self.candidates else "no candidates: none given, and the model has no names"
         resolutions = [
             None if choice.rows else resolve_by_prior(document, place, lists[place], reason)
             for place, choice in enumerate(choices)
         ]
-        return PendingDocument(document, choices, resolutions, {} if settings.trace else None)
+        told = priors if settings.evidence else None
+        return PendingDocument(document, choices, resolutions, {} if settings.trace else None, told)
 
     def _identity(self, title: str) -> Identity | None:
         """Return where an entity is found and what it is called elsewhere; None: its page in the English Wikipedia."""

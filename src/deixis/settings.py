@@ -115,6 +115,13 @@ class Settings(SettingsModel):
         Released | None,
         Field(description="Do as the authors' released code of this year does where it differs from the paper's text."),
     ] = None
+    evidence: Annotated[
+        bool | None,
+        Field(
+            description="Let probabilities say that none of the candidates may be meant, by how well an answer fits "
+            "beside arbitrary entities; if not given, for plain texts where the model was calibrated for it."
+        ),
+    ] = None
     trace: Annotated[bool, Field(description="Keep the probabilities of every step.")] = False
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deixis.errors import ArtefactError
-from deixis.network.detector import OVERLAP, TAGS, DetectorHead, LearnedDetector, TaggedWords, windows
+from deixis.network.detector import OVERLAP, TAGS, DetectorHead, LearnedDetector, TaggedWords, consistent_tags, windows
 from deixis.network.encoding import MAX_PIECES
 from deixis.network.word_features import FEATURES, WordPieces, sections, split_words, word_features
 from tests.worlds import make_network, make_tokenizer
@@ -113,3 +113,10 @@ def test_a_head_is_saved_with_its_shape(tmp_path: Path) -> None:
 def test_a_head_of_another_encoder_is_refused() -> None:
     with pytest.raises(ArtefactError, match="another encoder"):
         LearnedDetector(make_network(), make_tokenizer(), DetectorHead(64, (1, 3)))
+
+
+def test_a_word_before_the_inside_of_a_name_is_in_it() -> None:
+    tags = np.zeros((3, TAGS), np.float32)
+    tags[0, 1], tags[1, 0], tags[1, 2], tags[2, 2], tags[2, 0] = 1.0, 0.6, 0.4, 0.9, 0.1  # P . Anderson
+    told = consistent_tags(tags)
+    assert told[1, 2] == pytest.approx(0.9) and told.sum(-1) == pytest.approx(np.ones(3))

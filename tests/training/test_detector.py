@@ -30,7 +30,8 @@ def tags_of(marked: MarkedText) -> list[set[int]]:
     starts = np.cumsum([0, *(len(word) + 1 for word in words)])
     spans = np.array([[start, start + len(word)] for start, word in zip(starts, words, strict=False)])
     capital = np.array([word[0].isupper() for word in words])
-    allowed = allowed_tags(marked, spans, capital)
+    minor = np.array([len(word) < 3 and word.islower() for word in words])
+    allowed = allowed_tags(marked, spans, capital, minor)
     return [{tag for tag in range(TAGS) if bits >> tag & 1} for bits in allowed.tolist()]
 
 

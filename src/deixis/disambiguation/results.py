@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
+from deixis.disambiguation.answer_rule import AnswerRule, evidence_of
 from deixis.disambiguation.choices import Choices, distinct
 from deixis.documents import Candidate, Document, Identity, Resolution, Resolutions, Step
 
@@ -22,17 +23,21 @@ class PendingDocument:
     choices: list[Choices]  # one a mention
     resolutions: list[Resolution | None]
     trace: dict[int, dict[int, Chances]] | None = None  # step -> open mention -> its candidates
+    priors: Sequence[Mapping[str, float]] | None = None  # of each mention, where it is asked what speaks for answers
     windows_left: int = 0
     passes: int = 0
     is_read: bool = field(default=False)  # all of its windows are known
 
-    def decide(self, place: int, choice: int, chances: Sequence[float], step: int) -> None:
-        """Note the decision of a mention."""
+    def decide(self, place: int, choice: int, chances: Sequence[float], step: int, fit: float | None = None) -> None:
+        """Note the decision of a mention, and how well it fits where that was asked for."""
         mention, titles = self.document.mentions[place], self.choices[place].titles
         ranked = sorted(zip(titles, chances, strict=True), key=itemgetter(1), reverse=True)
         surface = self.document.surface(mention)
+        evidence = None
+        if fit is not None and self.priors is not None:
+            evidence = evidence_of(chances[choice], len(titles), fit, self.priors[place].get(titles[choice]))
         self.resolutions[place] = Resolution(
-            mention.start, mention.end, surface, titles[choice], chances[choice], step, tuple(ranked)
+            mention.start, mention.end, surface, titles[choice], chances[choice], step, tuple(ranked), evidence=evidence
         )
 
     def note_open(self, place: int, chances: Sequence[float], step: int) -> None:
@@ -41,12 +46,16 @@ class PendingDocument:
             noted = tuple(zip(self.choices[place].titles, chances, strict=True))
             self.trace.setdefault(step, {})[place] = noted
 
-    def finish(self, threshold: float | None, identify: Callable[[str], Identity | None]) -> Resolutions:
+    def finish(
+        self, threshold: float | None, identify: Callable[[str], Identity | None], rule: AnswerRule | None = None
+    ) -> Resolutions:
         """Return the resolutions; answers under the threshold are left open, the others get their identity."""
         items = [
             resolution or unresolved(self.document, place, "longer than a window")
             for place, resolution in enumerate(self.resolutions)
         ]
+        if rule is not None:
+            items = [rule.applied(resolution) for resolution in items]
         settled = [_settled(resolution, threshold) for resolution in items]
         for place, resolution in enumerate(settled):
             identity = None if resolution.entity is None else identify(resolution.entity)

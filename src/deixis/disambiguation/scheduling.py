@@ -40,6 +40,7 @@ class Scheduler:
     batch_rows: int  # padded rows of a batch: bounds memory
     group: int  # windows sorted by length together
     device: torch.device
+    arbitrary: torch.Tensor | None = None  # rows of B that answers are compared with, where evidence is asked for
 
     def decide(self, documents: Iterable[PendingDocument], settings: Settings) -> Iterator[PendingDocument]:
         """Yield the documents in their order, each when all of its windows are decided."""
@@ -80,7 +81,8 @@ class Scheduler:
         batch = make_batch([task.window for task in tasks]).to(self.device)
         question = _question(tasks, settings).to(self.device)
         observe = _tracing(tasks) if settings.trace else None
-        decisions = decode(self.network, batch, question, settings.order, settings.commit, observe)
+        decisions = decode(self.network, batch, question, settings.order, settings.commit, observe, self.arbitrary)
+        fits = None if decisions.fit is None else decisions.fit.tolist()
         passes, steps, choices = (x.tolist() for x in (decisions.passes, decisions.step, decisions.choice))
         probabilities = decisions.probabilities.numpy()
         first = 0
@@ -92,7 +94,7 @@ class Scheduler:
                 at = first + place
                 if choices[at] >= 0:
                     chances = probabilities[at, : len(pending.choices[mention].rows)].tolist()
-                    pending.decide(mention, choices[at], chances, steps[at])
+                    pending.decide(mention, choices[at], chances, steps[at], None if fits is None else fits[at])
             first += len(window.mentions)
 
 

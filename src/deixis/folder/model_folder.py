@@ -33,6 +33,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from deixis.artefacts import MANIFEST, Manifest, copy_or_link, digest_file, folder_aside
+from deixis.disambiguation.answer_rule import AnswerRule
 from deixis.errors import ArtefactError, InputError
 from deixis.knowledge.describe import Describer
 from deixis.knowledge.vocabulary import Vocabulary
@@ -110,6 +111,15 @@ class Linking:
     names: float | None = None  # the least link probability of a mention; None: detection.py's own
     answers: float = 0.0  # the least probability of an answer; under it a mention is left unresolved
     prior: float = 0.0  # the weight of log p(e|m) in the scores
+    rule: AnswerRule | None = None  # makes probabilities of the evidence for answers
+
+    def __post_init__(self) -> None:
+        if isinstance(self.rule, list):  # as JSON has it
+            object.__setattr__(self, "rule", AnswerRule(*self.rule))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as a JSON object; a rule that there is not is left out."""
+        return {name: value for name, value in asdict(self).items() if name != "rule" or value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +197,7 @@ class ModelFolder:
             save_file(_table_state(rows, bias), aside / ENTITIES)
             self.tokenizer.save(aside)
             if self.linking != Linking():
-                (aside / LINKING).write_text(json.dumps(asdict(self.linking)) + "\n")
+                (aside / LINKING).write_text(json.dumps(self.linking.to_json()) + "\n")
             if self.detector is not None:
                 self.detector.save(aside / DETECTOR)
             if self.describer is not None:
@@ -455,7 +465,7 @@ def relink(source: Path, target: Path, linking: Linking, chosen: Mapping[str, An
     """Copy a model folder, to link plain texts otherwise; `chosen` tells the manifest on what that was decided."""
 
     def write(aside: Path) -> None:
-        (aside / LINKING).write_text(json.dumps(asdict(linking)) + "\n")
+        (aside / LINKING).write_text(json.dumps(linking.to_json()) + "\n")
 
     return _copy(source, target, {LINKING: write}, {"linking": dict(chosen)})
 

@@ -244,9 +244,23 @@ class LearnedDetector:
             tags = self.head(self.network.word_states(packed.batch, self.head.layers), packed).softmax(-1)
             sizes = np.cumsum([len(part.features) for part in pending])[:-1]
             split = np.split(tags.cpu().numpy(), sizes)
-            found += [chances[part.counting] for chances, part in zip(split, pending, strict=True)]
+            found += [consistent_tags(chances)[part.counting] for chances, part in zip(split, pending, strict=True)]
             pending, size = [], 0
         return np.concatenate(found)
+
+
+def consistent_tags(tags: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return probabilities (words, TAGS) in which no word is likelier inside a name than the word before is in one.
+
+    So the full stop of an initial is inside a name if what follows is.
+    """
+    tags = tags.copy()
+    for _ in range(3):  # words in a row
+        inside = tags[1:, 2::2].sum(-1)
+        lacking = np.maximum(inside - (1 - tags[:-1, 0]), 0)
+        tags[:-1, 2::2] += tags[1:, 2::2] * (lacking / np.maximum(inside, 1e-9))[:, None]
+        tags[:-1, 0] -= lacking
+    return tags
 
 
 _Part = tuple[int, int, str]  # of a text: the text's number, where the part begins, what it says
@@ -282,7 +296,14 @@ class TaggedWords(NamedTuple):
         firsts = np.flatnonzero(opens)
         ends = np.append(opens[1:] | ~named[1:], True)[: len(named)]
         lasts = np.flatnonzero(named & ends)
-        return [self.name(first, last) for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True)]
+        pairs = zip(firsts.tolist(), lasts.tolist(), strict=True)
+        return [self.name(first, self._trimmed(first, last)) for first, last in pairs]
+
+    def _trimmed(self, first: int, last: int) -> int:
+        """Return the last word of a name without a comma or the like at its end."""
+        while last > first and self.text[self.spans[last, 0]] in ",;:([-–—":
+            last -= 1
+        return last
 
     def name_at(self, start: int, end: int) -> FoundName | None:
         """Return the name that `[start, end)`, counted in this part, is; None if that is no run of whole words."""

@@ -131,12 +131,19 @@ def _opens(text: str, spans: Sequence[Sequence[int]]) -> list[bool]:
 
 
 def with_case(
-    features: NDArray[np.float16], single: NDArray[np.bool_], case: str, dice: np.random.Generator
+    features: NDArray[np.float16],
+    single: NDArray[np.bool_],
+    glued: NDArray[np.bool_],
+    case: str,
+    dice: np.random.Generator,
 ) -> NDArray[np.float16]:
-    """Return features as if the text were written in another case; `single` are the words of one letter."""
+    """Return features as if the text were written in another case; `single` are the words of one letter.
+
+    `glued` words are not torn from what stands before them when a text is tokenised.
+    """
     out = features.copy()
     if case == "tokenised":
-        out[:, SHAPES + 1] = 0
+        out[~glued, SHAPES + 1] = 0
         return out
     cased = out[:, :5].any(1)
     upper: float | None

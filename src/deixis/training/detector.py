@@ -48,6 +48,7 @@ ANY = (1 << TAGS) - 1
 NONE = 1  # the bit of the tag of a word in no name
 BEGINS = sum(1 << tag for tag in range(1, TAGS, 2))
 INSIDE = BEGINS << 1
+LINK = 3  # letters of a word in lower case inside a name, and such words in a row
 FINER = ("work", "product", "event", "group", "other")  # what "other" means where none of the first four is marked
 
 
@@ -110,11 +111,17 @@ class _Lesson:
 
     window: WordWindow
     single: NDArray[np.bool_]  # (words,): written with one letter
+    glued: NDArray[np.bool_]  # (words,): to a @ or # before it, as also tokenised texts have it
     allowed: NDArray[np.int64]  # (words,): a bit a tag
 
 
-def allowed_tags(marked: MarkedText, spans: NDArray[np.int64], capital: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return the tags that each word (words, 2) may have, a bit each (words,)."""
+def allowed_tags(
+    marked: MarkedText, spans: NDArray[np.int64], capital: NDArray[np.bool_], minor: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """Return the tags that each word (words, 2) may have, a bit each (words,).
+
+    `minor` are the words that may stand inside a name without a capital: "of", the full stop of an initial.
+    """
     coarse = not marked.kinds & set(FINER[:-1])
     covered = FINER if coarse and "other" in marked.kinds else ()
     missing = [kind for kind in KINDS if kind not in marked.kinds and kind not in covered]
@@ -122,6 +129,10 @@ def allowed_tags(marked: MarkedText, spans: NDArray[np.int64], capital: NDArray[
     out = np.full(len(spans), outside, np.int64)
     if marked.partial:
         out[capital] = ANY
+        after = capital.copy()  # behind a capital, with nothing but minor words between
+        for _ in range(LINK):
+            after[1:] |= after[:-1] & minor[1:]
+        out[after & minor] = ANY
     for start, end, kind in marked.spans:
         first, last = np.searchsorted(spans[:, 0], (start, end)).tolist()
         if first == last:
@@ -147,8 +158,10 @@ def _lessons(tokenizer: Tokenizer, texts: Sequence[MarkedText]) -> Iterator[_Les
             features = word_features(marked.text, words)
             capital = np.asarray(features[:, 1:5].any(1))
             window = WordWindow(words.pieces, words.word, features, slice(0, len(words)))
-            single = np.diff(words.spans, axis=1)[:, 0] == 1
-            yield _Lesson(window, single, allowed_tags(marked, words.spans, capital))
+            sizes = np.diff(words.spans, axis=1)[:, 0]
+            glued = np.array([marked.text[start - 1 : start] in ("@", "#") for start in words.spans[:, 0].tolist()])
+            minor = (features[:, 6] > 0) | ((features[:, 0] > 0) & (sizes <= LINK))
+            yield _Lesson(window, sizes == 1, glued, allowed_tags(marked, words.spans, capital, minor))
 
 
 def _joined(lessons: Sequence[_Lesson], dice: np.random.Generator) -> Iterator[_Lesson]:
@@ -172,20 +185,21 @@ def _joined(lessons: Sequence[_Lesson], dice: np.random.Generator) -> Iterator[_
 
 
 def _cut(lesson: _Lesson) -> Iterator[_Lesson]:
-    window, words = lesson.window, len(lesson.allowed)
+    window, count = lesson.window, len(lesson.allowed)
     if len(window.pieces) <= MAX_PIECES:
         yield lesson
         return
     first = 0
-    while first < words:
+    while first < count:
         start = int(np.searchsorted(window.word, first))
-        last = words if start + MAX_PIECES >= len(window.pieces) else int(window.word[start + MAX_PIECES])
+        last = count if start + MAX_PIECES >= len(window.pieces) else int(window.word[start + MAX_PIECES])
         last = max(last, first + 1)
         end = min(int(np.searchsorted(window.word, last)), start + MAX_PIECES)
         part = WordWindow(
             window.pieces[start:end], window.word[start:end] - first, window.features[first:last], slice(None)
         )
-        yield _Lesson(part, lesson.single[first:last], lesson.allowed[first:last])
+        words = slice(first, last)
+        yield _Lesson(part, lesson.single[words], lesson.glued[words], lesson.allowed[words])
         first = last
 
 
@@ -199,16 +213,15 @@ def _join(parts: Sequence[_Lesson]) -> _Lesson:
         np.concatenate([part.window.features for part in parts]),
         slice(None),
     )
-    return _Lesson(
-        window, np.concatenate([part.single for part in parts]), np.concatenate([part.allowed for part in parts])
-    )
+    each = [(part.single, part.glued, part.allowed) for part in parts]
+    return _Lesson(window, *(np.concatenate(arrays) for arrays in zip(*each, strict=True)))
 
 
 def _recased(lesson: _Lesson, share: float, dice: np.random.Generator) -> WordWindow:
     if dice.random() >= share:
         return lesson.window
     case = CASES[int(dice.integers(len(CASES)))]
-    return replace(lesson.window, features=with_case(lesson.window.features, lesson.single, case, dice))
+    return replace(lesson.window, features=with_case(lesson.window.features, lesson.single, lesson.glued, case, dice))
 
 
 def _batches(
