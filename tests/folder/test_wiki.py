@@ -117,11 +117,13 @@ def page_props(path: Path, database: str = "ltgwiki", end: str = ";\n-- Dump com
     return path
 
 
-def test_page_props_say_which_pages_list_meanings(base: Path, tmp_path: Path) -> None:
+def test_page_props_have_wikidata_ids_and_say_which_pages_list_meanings(base: Path, tmp_path: Path) -> None:
     source = write(tmp_path / "dump.xml", PAGES)
     given = [source, "--base", base, "--page-props"]
     folder = built(*given, page_props(tmp_path / "props.sql"), "-o", tmp_path / "wiki")
     assert titles(folder) == set(ENTITIES[:-1])
+    (cup,) = Disambiguator.load(folder).disambiguate(Document("City cup", (Mention(0, 8),)))
+    assert cup.identity is not None and cup.identity.wikidata == "Q17"
     for path, said in (
         (page_props(tmp_path / "cut.sql", end=""), "is cut off"),
         (source, "is not the table page_props"),

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from deixis.artefacts import MANIFEST, Manifest, digest_file, folder_aside, manifest_path, write_aside
 from deixis.corpus.counting import lead_on
-from deixis.corpus.names import NameSources, build_store
+from deixis.corpus.names import BATCH, NameSources, build_store
 from deixis.documents import DOMAIN
 from deixis.errors import InputError
 from deixis.folder.model_folder import ModelFolder, packaged_model
@@ -140,7 +140,10 @@ def _name_pages(articles: Path, entities: Collection[str], folder: Path, workers
             folder,
             among=entities,
             workers=workers,
-            progress=lambda steps: track(steps, "names", None),
+            progress=lambda steps: track(steps, "names", 1),
+            counting=lambda found: track(
+                found, f"occurrences of names, {BATCH} pages each", -(-len(entities) // BATCH)
+            ),
         )
     return folder
 
