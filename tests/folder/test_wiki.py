@@ -16,6 +16,7 @@ from typer.testing import CliRunner, Result
 from deixis.artefacts import Manifest
 from deixis.cli import app
 from deixis.documents import Document, Mention
+from deixis.errors import InputError
 from deixis.folder.model_folder import ModelFolder
 from deixis.folder.wiki import LEADS, licence
 from deixis.inference import Disambiguator
@@ -110,6 +111,19 @@ def test_a_newer_dump_keeps_the_rows_of_what_has_not_changed(base: Path, tmp_pat
     assert "was not made by `deixis wikipedia`" in str(refused.exception)
 
 
+def test_what_another_dump_left_behind_is_not_used(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise InputError("the disk is full")
+
+    first, second = write(tmp_path / "old.xml", PAGES), write(tmp_path / "new.xml", [*PAGES[:2], PAGES[3]])
+    with monkeypatch.context() as patch:
+        patch.setattr("deixis.folder.wiki._write_folder", full)
+        assert run(first, "--base", base, "-o", tmp_path / "wiki", "--workers", 1).exit_code == 1
+    assert (tmp_path / "wiki.work").exists()
+    after = built(second, "--base", base, "-o", tmp_path / "wiki")
+    assert contents(after) == contents(built(second, "--base", base, "-o", tmp_path / "other"))
+
+
 def page_props(path: Path, database: str = "ltgwiki", end: str = ";\n-- Dump completed\n") -> Path:
     values = "(1,'page_image','X.jpg',NULL),(1,'wikibase_item','Q17',NULL),(4,'wikibase_item','Q8',NULL),"
     head = f"-- Host: db1    Database: {database}\nCREATE TABLE `page_props` (\n);\n"
@@ -181,7 +195,7 @@ def test_killed_twice_it_ends_with_the_same_bytes(
 ) -> None:
     source = next(path for path in sample_dumps() if wiki in path.name)
     work = tmp_path / "killed.work"
-    for reached in ("articles.jsonl.zst.parts/000000.zst", "rows/*/000000.npz"):
+    for reached in ("articles.jsonl.zst.parts/000000.zst", "*/rows/000000.npz"):
         process = start(source, "--base", base, "-o", tmp_path / "killed")
         while process.poll() is None and not list(work.glob(reached)):
             time.sleep(0.005)

@@ -1,6 +1,6 @@
 """A wiki as a model folder: names and leads of its pages, rows of B by an encoder that is already trained.
 
-    dump → WORK/articles.jsonl.zst and its summary → WORK/store → WORK/rows/…/000000.npz, … → FOLDER
+    dump → WORK/articles.jsonl.zst and its summary → WORK/…/names → WORK/…/rows/000000.npz, … → FOLDER
 
 WORK is a folder beside FOLDER. Each step can be killed and run again: what is finished is not made twice, and the
 folder is the same to the byte.
@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import shutil
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -37,6 +37,7 @@ from deixis.knowledge.names import Names
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.entity_table import EntityTable
 from deixis.network.special import SPECIAL
+from deixis.wikipedia.dump import dumps_of, one_wiki
 from deixis.wikipedia.extraction import Progress, build_articles
 from deixis.wikipedia.page_props import read_page_props
 from deixis.wikipedia.parallel import cores
@@ -75,25 +76,29 @@ def build_wiki(
 ) -> Manifest:
     """Write the model folder of a wiki: every page that is no redirect and no list of meanings is an entity."""
     work = output.with_name(output.name + ".work")
-    articles = work / "articles.jsonl.zst"
-    made = _read_dumps(wiki.dumps, articles, workers, reading, report)
-    props = None if wiki.page_props is None else read_page_props(wiki.page_props, made.parameters["database"])
-    language = made.parameters["language"] or "en"
-    domain = made.parameters["domain"] or f"{language}.wikipedia.org"
-    base = _Base.open(wiki.base or packaged_model(), domain, device)
-    parents = {"articles": made.files[articles.name], "model": base.digest}
+    base = _Base.open(wiki.base or packaged_model(), device)
+    dumps = {path.name: digest_file(path) for path in wiki.dumps}
+    parents = {**dumps, "model": base.manifest.digest}
     if wiki.page_props is not None:
         parents["page_props"] = digest_file(wiki.page_props)
-    told = Manifest("model", {"language": language, "domain": domain, "date": made.parameters["date"]}, parents)
     if (output / MANIFEST).exists() and (found := Manifest.load(output / MANIFEST, "model")).parents == parents:
         found.verify(output)
+        shutil.rmtree(work, ignore_errors=True)
         return found
+    database = one_wiki(dumps_of(wiki.dumps)).database
+    props = None if wiki.page_props is None else read_page_props(wiki.page_props, database)
+    articles = work / "articles.jsonl.zst"
+    made = _read_dumps(wiki.dumps, dumps, articles, workers, reading, report)
+    language = made["language"] or "en"
+    told = {"language": language, "domain": made["domain"] or f"{language}.wikipedia.org", "date": made["date"]}
+    told["licence"] = licence(told["domain"], told["date"])
+    work /= Manifest("model", told, parents).digest[:16]  # what was made of other inputs is not used
     entities = _Entities(read_summary(articles).pages, frozenset() if props is None else props.disambiguation)
     titles = [page.title for page in entities]
     if not titles:
         raise InputError(f"{wiki.dumps[0]} has no article; expected a dump of pages with their texts")
-    store = _name_pages(articles, set(titles), work / "store", workers or cores(), track)
-    shards = _make_rows(entities, len(titles), base, work / "rows" / told.digest[:16], track)
+    store = _name_pages(articles, set(titles), work / "names", workers or cores(), track)
+    shards = _make_rows(entities, len(titles), base.of(told["domain"]), work / "rows", track)
     counts = dict(Names.open(store).titles())
     names = FromStore.of(
         Vocabulary([*SPECIAL, *titles], [0] * len(SPECIAL) + [counts.get(title, 0) for title in titles]),
@@ -102,8 +107,8 @@ def build_wiki(
         described=frozenset(page.title for page in entities if page.lead),
         wikidata={} if props is None else {page.title: f"Q{props.item(page.id)}" for page in entities},
     )
-    manifest = _write_folder(titles, shards, base, names, told, output)
-    shutil.rmtree(work)
+    manifest = _write_folder(titles, shards, base, names, Manifest("model", told, parents), output)
+    shutil.rmtree(work.parent)
     return manifest
 
 
@@ -120,17 +125,18 @@ class _Entities:
 
 def _read_dumps(
     dumps: Sequence[Path],
+    digests: Mapping[str, str],
     articles: Path,
     workers: int | None,
     reading: Progress | None,
     report: Callable[[str], None],
-) -> Manifest:
-    """Read the dumps, unless that was done; return what the articles' manifest says."""
+) -> Mapping[str, Any]:
+    """Read the dumps, unless that was done; return what the articles' manifest says of their wiki."""
     path = manifest_path(articles)
-    if not (path.exists() and Manifest.load(path, "articles").parents == {p.name: digest_file(p) for p in dumps}):
+    if not (path.exists() and Manifest.load(path, "articles").parents == digests):
         for cut in build_articles(dumps, articles, workers=workers, progress=reading).cuts:
             report(f"{cut}; all before that was read")
-    return Manifest.load(path, "articles")
+    return Manifest.load(path, "articles").parameters
 
 
 def _name_pages(articles: Path, entities: Collection[str], folder: Path, workers: int, track: Track[Any]) -> Path:
@@ -156,21 +162,21 @@ class _Base:
 
     model: ModelFolder
     manifest: Manifest
-    same_wiki: bool
     leads: NDArray[np.uint32] | None  # where it was made from a dump itself
+    same_wiki: bool = False
 
     @classmethod
-    def open(cls, folder: Path, domain: str, device: str) -> _Base:
+    def open(cls, folder: Path, device: str) -> _Base:
         model, manifest = ModelFolder.load(folder), Manifest.load(folder / MANIFEST, "model")
         if model.describer is None:
             raise InputError(f"{folder} has no map from descriptions to rows; make one with `deixis entities fit`")
         model.network.to(device).eval()
         leads = np.load(folder / LEADS) if (folder / LEADS).exists() else None
-        return cls(model, manifest, manifest.parameters.get("domain", DOMAIN) == domain, leads)
+        return cls(model, manifest, leads)
 
-    @property
-    def digest(self) -> str:
-        return self.manifest.digest
+    def of(self, domain: str) -> _Base:
+        """Return the base of a wiki; rows stay where it is the same."""
+        return replace(self, same_wiki=self.manifest.parameters.get("domain", DOMAIN) == domain)
 
     def kept(self, page: PageSummary) -> int | None:
         """Return the row that a page keeps, if there is one."""
@@ -249,7 +255,6 @@ def _write_folder(
     made = {"kept from the base": int((leads == TRAINED).sum()), "titles alone": int((leads == checksum("")).sum())}
     parameters = {
         **told.parameters,
-        "licence": licence(told.parameters["domain"], told.parameters["date"]),
         "rows": made,
     }
     encoder = base.manifest.parameters["encoder"]
