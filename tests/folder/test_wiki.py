@@ -25,7 +25,7 @@ from tests.wikipedia.samples import TAIL, dump, page, sample_dumps
 
 PAGES = [
     page("City cup", "The '''City cup''' is played by a [[team]] in the [[Final|final]]. It has a goal.", 1),
-    page("Team", "A team won the [[city cup]].", 2),
+    page("Team", "Team, also known as Goal Eleven, is a team that won the [[city cup]].", 2),
     page("Entity 5", "The five of a world.", 3),
     page("Final (rugby)", "A final of rugby. The [[Team|team]] played.", 4),
     page("Final", "{{Disambig}}\n* [[Final (rugby)]]\n* [[Final goal]]", 5),
@@ -83,8 +83,8 @@ def test_a_dump_becomes_a_folder_that_links(base: Path, tmp_path: Path) -> None:
     assert told.counts["entities"] == 5
     assert told.parameters["rows"] == {"kept from the base": 1, "titles alone": 0}
     nlp = Disambiguator.load(folder, detection_threshold=0)
-    found = {one.text: one.entity for one in nlp("The Cup was won by the Team in the Final.")}
-    assert found == {"Cup": "City cup", "Team": "Team", "Final": "Final (rugby)"}
+    found = {one.text: one.entity for one in nlp("The Cup was won by Goal Eleven, a Team, in the Final.")}
+    assert found == {"Cup": "City cup", "Goal Eleven": "Team", "Team": "Team", "Final": "Final (rugby)"}
     assert not (tmp_path / "wiki.work").exists()
     before = contents(folder)
     assert built(tmp_path / "dump.xml", "--base", base, "-o", folder)
@@ -95,7 +95,7 @@ def test_a_newer_dump_keeps_the_rows_of_what_has_not_changed(base: Path, tmp_pat
     first = built(write(tmp_path / "old.xml", PAGES), "--base", base, "-o", tmp_path / "first")
     changed = [
         page("City cup", "The city cup is a goal of the world. It is new.", 1),
-        page("Team", "A team won the [[city cup]]. And a second sentence.", 2),
+        page("Team", "Team, also known as Goal Eleven, is a team that won the [[city cup]]. It is old.", 2),
         page("New", "A new final.", 8),
         page("Entity 5", "Another lead of what training knows.", 3),
     ]

@@ -42,6 +42,7 @@ def build_store(
     *,
     occurrences: bool = True,
     among: Collection[str] | None = None,
+    smoothing: float = 0.0,
     workers: int = 1,
     report: Callable[[str], None] | None = None,
     progress: Callable[[Iterable[Step]], Iterable[Step]] = iter,
@@ -50,7 +51,7 @@ def build_store(
     """Write the store of all names found in the sources; `occurrences` of names in the articles make them detectable.
 
     Counting reads the articles once more, when all names are known; `workers` are its processes. With `among`, only
-    these titles are entities.
+    these titles are entities, and the leads of pages give them names too. `smoothing` is that of `NamesBuilder.save`.
     """
     parents = digests(
         articles=sources.articles,
@@ -77,7 +78,8 @@ def build_store(
     def count(trie: Path) -> Iterable[Occurrences]:
         return counting(found for path in texts for found in count_names(path, trie, workers))
 
-    return builder.save(output, {"occurrences": bool(texts)}, parents, count if texts else None)
+    told = {"occurrences": bool(texts)} | ({"smoothing": smoothing} if smoothing else {})
+    return builder.save(output, told, parents, count if texts else None, smoothing)
 
 
 def count_names(path: Path, trie: Path, workers: int = 1) -> Iterator[Occurrences]:
@@ -107,8 +109,10 @@ def add_articles(builder: NamesBuilder, summary: Summary, among: Collection[str]
     """Add the link texts of pages, their titles, and the meanings that pages of meanings list."""
     for page in summary.pages:
         builder.counts["articles"] += 1
-        if among is None or page.title in among:
+        if among is None:
             builder.add_title(page.title)
+        elif page.title in among:
+            builder.add_description(page.title, page.lead)
         if page.meanings is not None:
             builder.add_meanings(page.title, [one for one in page.meanings if among is None or one in among])
     for link in summary.links:

@@ -48,6 +48,7 @@ log = logging.getLogger(__name__)
 
 LEADS = "leads.npy"  # of each row, what was read for it: a checksum of the lead
 TRAINED = 0  # in place of a checksum: training made the row, and no lead changes it
+SMOOTHING = 0.25  # of the links of an entity, which its title and its redirects are worth among namesakes
 SHARD = 4096  # pages whose rows are made together: what a kill can cost
 T = TypeVar("T")
 Track = Callable[[Iterable[T], str, int | None], Iterable[T]]
@@ -139,6 +140,7 @@ def _name_pages(articles: Path, entities: Collection[str], folder: Path, workers
             NameSources([articles]),
             folder,
             among=entities,
+            smoothing=SMOOTHING,
             workers=workers,
             progress=lambda steps: track(steps, "names", 1),
             counting=lambda found: track(
