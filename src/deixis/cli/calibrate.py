@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -42,7 +43,9 @@ def calibrate(
 ) -> None:
     """Choose the answer threshold of a model for plain texts, and write it into a copy of the model.
 
-    The texts of the set are linked, and precision, recall and coverage of the answers are printed by threshold.
+    First the probabilities of answers are fitted, so that they also tell where none of the candidates is meant: gold
+    mentions are answered, the right entity taken out of a part of the lists. Then the texts of the set are linked,
+    and precision, recall and coverage of the answers are printed by threshold.
     `deixis link`, the server's /link and spaCy use the chosen threshold; `deixis disambiguate` always answers.
 
     Examples:
@@ -56,6 +59,8 @@ def calibrate(
     from deixis.datasets import open_dataset, read_redirects
     from deixis.evaluation.choose_thresholds import calibrate as run
     from deixis.evaluation.choose_thresholds import choose, curve_table
+    from deixis.evaluation.none_of_these import fit_answer_rule, judge_answers
+    from deixis.evaluation.reliability import reliability
     from deixis.folder.model_folder import relink
     from deixis.inference import Disambiguator
     from deixis.settings import Settings
@@ -65,9 +70,19 @@ def calibrate(
     table = read_redirects(redirects) if redirects else {}
     dataset = open_dataset(data, name)
     dataset = dataset if limit is None else dataset.first(limit)
+    dataset = dataset.redirected(table) if table else dataset
+    nlp.answer_rule = None
+    judged = list(judge_answers(nlp, dataset, nlp.for_texts(settings), redirects=table))
+    nlp.answer_rule = rule = fit_answer_rule(judged)
+    error = reliability((one.probability, one.right) for one in judged).error
+    told = f"probabilities of {len(judged):,} answers: expected calibration error {error:.3f}"
+    if rule is not None:
+        after = reliability((rule.probability(one.evidence), one.right) for one in judged).error
+        told += f", {after:.3f} after fitting"
+    typer.echo(told + ("" if rule is not None else "; too few to fit a rule on"), err=True)
     points = run(
         nlp,
-        dataset.redirected(table) if table else dataset,
+        dataset,
         settings,
         names=names or (),
         priors=prior or (),
@@ -77,5 +92,5 @@ def calibrate(
     chosen = choose(points, target)
     print_table(curve_table(points, chosen), markdown=markdown)
     if output is not None:
-        manifest = relink(model, output, chosen.linking, chosen.to_record())
+        manifest = relink(model, output, replace(chosen.linking, rule=rule), chosen.to_record())
         typer.echo(f"written: {output}, digest {manifest.digest[:12]}", err=True)

@@ -2,7 +2,7 @@
 
 A softmax over the candidates of a mention says which of them is likeliest, never that none is meant: a lone candidate
 gets 1 whatever the text says. So the probability of an answer is a logistic function of what speaks for it (`Evidence`
-in documents.py), fitted on held-out mentions from half of whose lists the right entity was taken out
+in documents.py), fitted on held-out mentions from a part of whose lists the right entity was taken out
 (evaluation/none_of_these.py). What is missing to 1 is the probability of something else.
 """
 

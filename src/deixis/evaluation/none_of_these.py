@@ -1,12 +1,12 @@
-"""How likely an answer is right: the rule fitted on held-out mentions, and how well its probabilities are kept.
+"""How likely an answer is right: the rule of answers (disambiguation/answer_rule.py), fitted on held-out mentions.
 
-From half of the candidate lists the right entity is taken out, so that the best of what is left is wrong, as it is for
-names of whom a model has never heard. Of all mentions with an answer the evidence is put beside whether it is right.
+From a part of the candidate lists the right entity is taken out, so that the best of what is left is wrong, as it is
+for names of whom a model has never heard. The evidence for each answer is put beside whether it is right.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,11 +19,13 @@ from deixis.evaluation.judging import NO_REDIRECTS
 from deixis.inference import Disambiguator
 from deixis.settings import Settings
 
-__all__ = ["Judged", "calibration_error", "fit_answer_rule", "judge_answers"]
+__all__ = ["LEAST_ANSWERS", "JudgedEvidence", "fit_answer_rule", "judge_answers"]
+
+LEAST_ANSWERS = 100  # to fit a rule on
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedEvidence:
     """An answer to a mention: what speaks for it, its probability, and whether it is right."""
 
     evidence: Evidence
@@ -37,9 +39,9 @@ def judge_answers(
     dataset: Dataset,
     settings: Settings,
     *,
-    share: float = 0.5,
+    share: float = 0.25,
     redirects: Mapping[str, str] = NO_REDIRECTS,
-) -> Iterator[Judged]:
+) -> Iterator[JudgedEvidence]:
     """Answer the mentions of a set, the right entity taken out of a share of their lists, and judge the answers."""
     if nlp.candidates is None:
         raise InputError("the model has no names to take candidates from")
@@ -59,15 +61,15 @@ def judge_answers(
         for resolution, (entity, taken_out) in zip(resolutions, told, strict=True):
             if resolution.evidence is not None and resolution.entity is not None:
                 answer = redirects.get(resolution.entity, resolution.entity)
-                yield Judged(resolution.evidence, resolution.probability, answer == entity, taken_out)
+                yield JudgedEvidence(resolution.evidence, resolution.probability, answer == entity, taken_out)
 
 
-def fit_answer_rule(judged: Iterable[Judged], damping: float = 1.0) -> AnswerRule:
-    """Fit the weights of the evidence by Newton's method; a little damping keeps them finite."""
+def fit_answer_rule(judged: Iterable[JudgedEvidence], damping: float = 1.0) -> AnswerRule | None:
+    """Fit the weights of the evidence by Newton's method, a little damped; None where there is too little to fit on."""
     answers = list(judged)
     right = np.array([one.right for one in answers], float)
-    if not len(right) or right.min() == right.max():
-        raise InputError("the answers are all right or all wrong; give texts that tell right from wrong")
+    if len(right) < LEAST_ANSWERS or right.min() == right.max():
+        return None
     inputs = np.array([(1.0, *one.evidence) for one in answers])
     weights = np.zeros(inputs.shape[1])
     for _ in range(50):
@@ -75,12 +77,3 @@ def fit_answer_rule(judged: Iterable[Judged], damping: float = 1.0) -> AnswerRul
         curve = (inputs * (chance * (1 - chance))[:, None]).T @ inputs + damping * np.eye(len(weights))
         weights -= np.linalg.solve(curve, inputs.T @ (chance - right) + damping * weights)
     return AnswerRule(*weights.round(4).tolist())
-
-
-def calibration_error(judged: Sequence[Judged], bins: int = 10) -> float:
-    """Return the expected calibration error: how far accuracy is from probability, over equal bins of probability."""
-    chances = np.array([one.probability for one in judged])
-    right = np.array([one.right for one in judged], float)
-    place = np.minimum((chances * bins).astype(int), bins - 1)
-    gaps = np.bincount(place, right - chances, minlength=bins)
-    return float(np.abs(gaps).sum() / max(len(judged), 1))
