@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from deixis.documents import Mention, NameMatch
 from deixis.knowledge.surfaces import SMALL_WORDS
 from deixis.knowledge.words import Span, Word, read_words
-from deixis.settings import Find
 
 if TYPE_CHECKING:
     from deixis.network.detector import LearnedDetector, TaggedWords
+    from deixis.settings import Find
 
 __all__ = ["THRESHOLD", "Detector", "Evidence", "NameDetector", "UnionRule", "UnitedDetector"]
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
@@ -26,7 +26,9 @@ from deixis.network.batching import Batch
 from deixis.network.model import Network
 from deixis.network.reading import Static
 from deixis.network.special import MASK, PAD
-from deixis.settings import Order
+
+if TYPE_CHECKING:
+    from deixis.settings import Order
 
 __all__ = ["Commit", "Decisions", "Observer", "Question", "decode"]
 

@@ -19,7 +19,7 @@ A row has a scale of its own, so it does not depend on the rest of its batch: ba
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - the field's own name for it
@@ -32,7 +32,9 @@ from deixis.network.layers import SelfAttention
 from deixis.network.model import Network
 from deixis.network.quantisation import quantise_rows
 from deixis.network.special import MASK, SPECIAL
-from deixis.settings import Precision
+
+if TYPE_CHECKING:  # machines that only compute need not have what settings are checked with
+    from deixis.settings import Precision
 
 __all__ = ["calibration_batch", "check_precision", "compute_in"]
 
@@ -43,6 +45,8 @@ LEAST = -0.17  # of gelu, in either form, and of relu
 
 def check_precision(name: str, device: torch.device) -> None:
     """Refuse a precision that does not exist, or not on a device."""
+    from deixis.settings import Precision
+
     if name not in get_args(Precision):
         raise InputError(f"the precision is {name!r}; expected one of {', '.join(get_args(Precision))}")
     if name == "int8" and device.type != "cpu":
