@@ -26,6 +26,7 @@ from deixis.knowledge.source import CandidateSource
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.detector import LearnedDetector
 from deixis.network.encoding import Tokenizer
+from deixis.network.kept_words import KeptWords
 from deixis.network.model import Network
 from deixis.network.precision import calibration_batch, check_precision, compute_in
 from deixis.network.special import SPECIAL
@@ -140,7 +141,8 @@ class Disambiguator:
         if isinstance(detector, NameDetector) and more.names is not None:
             detector = replace(detector, names=more.names)
         elif isinstance(detector, UnitedDetector) and more.names is not None:
-            detector = replace(detector, names=replace(detector.names, names=more.names))
+            learned = LearnedDetector(more.network, self.tokenizer, detector.learned.head, detector.learned.threshold)
+            detector = replace(detector, learned=learned, names=replace(detector.names, names=more.names))
         return replace(
             self,
             network=more.network,
@@ -187,7 +189,7 @@ class Disambiguator:
             ['Ada Marlow (rower)', 'Ada Marlow (chess player)']
         """
         settings = self.for_texts((settings or Settings()).changed(**changes))
-        return self.disambiguate_many(self.find_many(texts, settings.find), settings)
+        return self._resolve(self._find(texts, settings.find, keep=settings.windows == "overlapping"), settings)
 
     def for_texts(self, settings: Settings) -> Settings:
         """Return settings for plain texts: the model's own threshold and prior, and overlapping windows, unless given.
@@ -225,14 +227,35 @@ class Disambiguator:
             >>> [len(document.mentions) for document in documents]
             [1, 1]
         """
+        return (document for document, _ in self._find(texts, find, keep=False))
+
+    def _find(
+        self, texts: Iterable[str | Document], find: Find, *, keep: bool
+    ) -> Iterator[tuple[Document, KeptWords | None]]:
+        """Yield texts with their mentions and, if asked for and possible, with what is kept of their words."""
         stream = (Document(text) if isinstance(text, str) else text for text in texts)
         while documents := list(islice(stream, FOUND_TOGETHER)):
             unread = [document.text for document in documents if not document.mentions]
             if unread and self.detector is None:
                 raise InputError("this model has no names to find mentions by; give it a detector, or give mentions")
-            found = iter(_find(self.detector, unread, find))
+            found = iter(self._read(unread, find, keep=keep))
             for document in documents:
-                yield document if document.mentions else replace(document, mentions=tuple(next(found)))
+                if document.mentions:
+                    yield document, None
+                else:
+                    mentions, kept = next(found)
+                    yield replace(document, mentions=tuple(mentions)), kept
+
+    def _read(
+        self, texts: list[str], find: Find, *, keep: bool
+    ) -> Iterable[tuple[Iterable[Mention], KeptWords | None]]:
+        """Find the mentions of texts; the detector's words can be kept if it reads with the network that decides."""
+        detector = self.detector
+        if keep and isinstance(detector, UnitedDetector) and detector.learned.network is self.network:
+            return detector.read(texts, find)
+        if isinstance(detector, NameDetector | UnitedDetector):
+            return ((mentions, None) for mentions in detector.find(texts, find))
+        return (([Mention(*span) for span in detector.detect(text)], None) for text in texts if detector is not None)
 
     def disambiguate(self, document: Document, settings: Settings | None = None, **changes: Any) -> Resolutions:
         """Resolve the mentions of one document; `changes` are fields of the settings, e.g. `order="local"`.
@@ -260,10 +283,16 @@ class Disambiguator:
             ['Falcon (boat)', 'Falcon (opening)']
         """
         settings = (settings or Settings()).changed(**changes)
+        return self._resolve(((document, None) for document in documents), settings)
+
+    def _resolve(
+        self, documents: Iterable[tuple[Document, KeptWords | None]], settings: Settings
+    ) -> Iterator[Resolutions]:
+        """Resolve the mentions of documents, going on from what was kept of their words."""
         arbitrary = self._arbitrary() if settings.evidence else None
         scheduler = Scheduler(self.network, self.tokenizer, self.batch_rows, self.group, self.device, arbitrary)
         rule = self.answer_rule if settings.evidence else None
-        for pending in scheduler.decide((self._begin(document, settings) for document in documents), settings):
+        for pending in scheduler.decide((self._begin(*document, settings) for document in documents), settings):
             yield pending.finish(settings.answer_threshold, self._identity, rule)
 
     def _arbitrary(self) -> torch.Tensor:
@@ -271,7 +300,7 @@ class Disambiguator:
         entities = self.network.config.entities - len(SPECIAL)
         return len(SPECIAL) + torch.arange(min(ARBITRARY, entities)) * max(1, entities // ARBITRARY)
 
-    def _begin(self, document: Document, settings: Settings) -> PendingDocument:
+    def _begin(self, document: Document, kept: KeptWords | None, settings: Settings) -> PendingDocument:
         """Look up what may be meant; mentions of which the network knows no candidate are resolved by prior."""
         lists, priors = list_candidates(
             document, self.candidates, with_priors=bool(settings.prior or settings.evidence)
@@ -283,7 +312,7 @@ class Disambiguator:
             for place, choice in enumerate(choices)
         ]
         told = priors if settings.evidence else None
-        return PendingDocument(document, choices, resolutions, {} if settings.trace else None, told)
+        return PendingDocument(document, choices, resolutions, {} if settings.trace else None, told, kept)
 
     def _identity(self, title: str) -> Identity | None:
         """Return where an entity is found and what it is called elsewhere; None: its page in the English Wikipedia."""
@@ -310,9 +339,3 @@ def _detector(parts: ModelFolder, least: float) -> NameDetector | UnitedDetector
     if parts.detector is None:
         return names
     return UnitedDetector(LearnedDetector(parts.network, parts.tokenizer, parts.detector), names)
-
-
-def _find(detector: Detector | None, texts: list[str], find: Find) -> Iterable[Iterable[Mention]]:
-    if isinstance(detector, NameDetector | UnitedDetector):
-        return detector.find(texts, find)
-    return ([Mention(*span) for span in detector.detect(text)] for text in texts if detector is not None)

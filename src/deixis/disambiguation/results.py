@@ -9,6 +9,7 @@ from operator import itemgetter
 from deixis.disambiguation.answer_rule import AnswerRule, evidence_of
 from deixis.disambiguation.choices import Choices, distinct
 from deixis.documents import Candidate, Document, Identity, Resolution, Resolutions, Step
+from deixis.network.kept_words import KeptWords
 
 __all__ = ["PendingDocument", "resolve_by_prior", "unresolved"]
 
@@ -24,6 +25,7 @@ class PendingDocument:
     resolutions: list[Resolution | None]
     trace: dict[int, dict[int, Chances]] | None = None  # step -> open mention -> its candidates
     priors: Sequence[Mapping[str, float]] | None = None  # of each mention, where it is asked what speaks for answers
+    kept: KeptWords | None = None  # the words of its text, where they were read to find the mentions
     windows_left: int = 0
     passes: int = 0
     is_read: bool = field(default=False)  # all of its windows are known
