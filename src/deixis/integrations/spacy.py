@@ -1,6 +1,7 @@
 """spaCy: `nlp.add_pipe("deixis")` after any named-entity recogniser, or with our own detector.
 
     ent.kb_id_      the entity's title, "" where unresolved
+    ent._.deixis    its `Resolution`: probability, kind, by what it is known, url, Wikidata id; why it was left open
     doc._.deixis    the `Resolutions`, in the order of `doc.ents` where these are the mentions
 
 The entry point `spacy_factories` in pyproject.toml makes the pipe known by its name, without importing this module.
@@ -55,9 +56,9 @@ def _resolutions(doc: Doc) -> Resolutions | None:
         return None
     items = tuple(
         Resolution(
-            start, end, text, entity, p, step, tuple(map(tuple, listed)), reason, known and Identity(*known), kind
+            start, end, text, entity, p, step, tuple(map(tuple, listed)), reason, known and Identity(*known), kind, by
         )
-        for start, end, text, entity, p, step, listed, reason, known, kind in kept
+        for start, end, text, entity, p, step, listed, reason, known, kind, by in kept
     )
     return Resolutions(Document(doc.text, tuple(Mention(item.start, item.end) for item in items)), items)
 
@@ -66,12 +67,20 @@ def _keep(doc: Doc, resolutions: Resolutions) -> None:
     kept = []
     for r in resolutions:
         listed, identity = list(map(list, r.alternatives)), None if r.identity is None else list(r.identity)
-        kept.append([r.start, r.end, r.text, r.entity, r.probability, r.step, listed, r.reason, identity, r.kind])
+        told = [r.reason, identity, r.kind, r.known_by]
+        kept.append([r.start, r.end, r.text, r.entity, r.probability, r.step, listed, *told])
     doc.user_data[KEPT] = kept
+
+
+def _resolution(span: Span) -> Resolution | None:
+    """Return what was decided for an entity, None for a span that is no mention."""
+    place = span.start_char, span.end_char
+    return next((found for found in _resolutions(span.doc) or () if (found.start, found.end) == place), None)
 
 
 if not Doc.has_extension("deixis"):
     Doc.set_extension("deixis", getter=_resolutions)
+    Span.set_extension("deixis", getter=_resolution)
 
 
 class SpacyDetector:
