@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
@@ -23,11 +23,19 @@ def pretrain(
         list[str] | None, typer.Option("--set", help="field=value of the recipe to change; several.")
     ] = None,
     words_see: Annotated[
-        str, typer.Option(help="What words see of mentions: answers (the paper) or placeholders (one pass to cache).")
+        str,
+        typer.Option(
+            help="What words see of mentions: answers (the paper), placeholders (one pass to cache), or words alone "
+            "(plain BERT, which finds names too)."
+        ),
     ] = "answers",
+    placeholder_layers: Annotated[
+        int | None,
+        typer.Option(help="With words: layers from the top in which placeholders exist; all if not given."),
+    ] = None,
     answer_layers: Annotated[
         int | None,
-        typer.Option(help="With placeholders: layers from the top in which answers exist; all if not given."),
+        typer.Option(help="With placeholders or words: layers from the top in which answers exist; all if not given."),
     ] = None,
     entity_size: Annotated[int | None, typer.Option(help="Columns of B; the hidden size if not given.")] = None,
     descriptions: Annotated[
@@ -51,14 +59,16 @@ def pretrain(
     On several GPUs: torchrun --nproc-per-node 8 -m deixis.training pretrain … with the same arguments.
     """
     from deixis.folder.model_folder import check_precision
+    from deixis.network.config import WordsSee
     from deixis.training import processes, read_recipe
     from deixis.training.runs import Output, Start
     from deixis.training.runs import pretrain as run
 
     chosen = read_recipe(recipe, recipe_file, settings or [])
-    if words_see not in ("answers", "placeholders"):
-        raise typer.BadParameter(f"--words-see is {words_see!r}; expected answers or placeholders")
-    begin = Start(start, vocabulary, words_see, answer_layers, entity_size)  # type: ignore[arg-type]  # checked above
+    if words_see not in get_args(WordsSee):
+        raise typer.BadParameter(f"--words-see is {words_see!r}; expected one of {', '.join(get_args(WordsSee))}")
+    layers = answer_layers, entity_size, placeholder_layers
+    begin = Start(start, vocabulary, words_see, *layers)  # type: ignore[arg-type]  # checked above
     output = Output(out, check_precision(table), save_every, keep)
     with processes(device) as group:
         for _ in run(begin, windows, chosen, output, group, descriptions, prefix):

@@ -12,9 +12,11 @@ import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 from deixis.errors import DeixisError
 from deixis.knowledge.vocabulary import Vocabulary
+from deixis.network.config import WordsSee
 from deixis.training.descriptions import describe, read_descriptions, save_vectors
 from deixis.training.distributed import Processes, processes
 from deixis.training.loop import Step
@@ -56,7 +58,8 @@ def _steps(given: argparse.Namespace, group: Processes) -> Iterator[Step]:
     if given.command == "finetune":
         held_out = None if given.held_out is None else read_documents(given.held_out)
         return finetune(Start(given.start), read_documents(given.data), held_out, recipe, output, group)
-    start = Start(given.start, given.vocabulary, given.words_see, given.answer_layers, given.entity_size)
+    layers = given.answer_layers, given.entity_size, given.placeholder_layers
+    start = Start(given.start, given.vocabulary, given.words_see, *layers)
     return pretrain(start, given.data, recipe, output, group, given.descriptions, given.prefix)
 
 
@@ -82,7 +85,8 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--held-out", type=Path, help="document JSONL")
             continue
         command.add_argument("--vocabulary", type=Path, help="with a BERT folder")
-        command.add_argument("--words-see", default="answers", choices=["answers", "placeholders"])
+        command.add_argument("--words-see", default="answers", choices=get_args(WordsSee))
+        command.add_argument("--placeholder-layers", type=int)
         command.add_argument("--answer-layers", type=int)
         command.add_argument("--entity-size", type=int)
         command.add_argument("--descriptions", type=Path, action="append", help="TSV files, or one .npy of vectors")

@@ -38,6 +38,7 @@ class Start:
     words_see: WordsSee = "answers"  # of a network that starts from BERT; a model folder knows its own
     answer_layers: int | None = None
     entity_size: int | None = None
+    placeholder_layers: int | None = None
 
     @property
     def is_model(self) -> bool:
@@ -54,7 +55,8 @@ class Start:
         if self.vocabulary is None:
             raise InputError(f"{self.folder} is a BERT folder; give the vocabulary too, with --vocabulary")
         vocabulary = Vocabulary.load(self.vocabulary)
-        settings = {"words_see": self.words_see, "answer_layers": self.answer_layers}
+        layers = {"placeholder_layers": self.placeholder_layers, "answer_layers": self.answer_layers}
+        settings = {"words_see": self.words_see, **layers}
         if self.entity_size is not None:
             settings["entity_size"] = self.entity_size
         generator = torch.Generator().manual_seed(seed)
