@@ -192,7 +192,7 @@ def start(
 
     An entity whose answer is open is embedded as the encoder's own [MASK] at its place. Rows are W·x of the
     descriptions' vectors x, with W by linear discriminant analysis of what the network reads at the mentions of some
-    windows; `deixis pretrain --descriptions` finds this W again.
+    windows; `deixis train pretrain --descriptions` finds this W again.
     """
     entities, tokenizer, x = Vocabulary.load(vocabulary), Tokenizer.load(encoder), load_vectors(vectors)
     generator = torch.Generator().manual_seed(seed)

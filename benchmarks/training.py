@@ -32,8 +32,8 @@ from deixis.training import Processes, Recipe, TrainingData, train
 from deixis.training.objectives import outcome
 from deixis.training.steps import Pass, Plan
 
-Compile = Literal["on", "tuned", "off"]
-NAMES = {"on": ", compiled", "tuned": ", compiled and tuned", "off": ""}
+Compile = Literal["on", "off"]
+NAMES = {"on": ", compiled", "off": ""}
 MENTION_WIDTH = 30  # pieces of a mention that LUKE's position ids have room for
 EXCHANGE = 300e9  # bytes/s at which several cards are assumed to sum gradients
 
@@ -140,7 +140,7 @@ def ours(part: Part, data: TrainingData, words_see: WordsSee, how: Compile) -> I
     """Train with deixis."""
     network = Network(part.config(words_see))
     network.initialise(torch.Generator().manual_seed(0))
-    recipe = Recipe(batch=part.batch, pieces_at_once=part.pieces_at_once, epochs=1000, average=0.0)
+    recipe = Recipe(batch=part.batch, pieces_at_once=part.pieces_at_once, epochs=1000)
     recipe = replace(recipe, compile=how, attention_dropout=0.0)
     mentions = len(data.rows) / len(data)
     for step in train(network, data, recipe, processes=Processes(device=device()), check_every=10_000):
@@ -365,7 +365,6 @@ def main() -> None:
     parser.add_argument("--tiny", action="store_true", help="a tiny shape, to see that it runs")
     parser.add_argument("--profile", choices=["answers", "placeholders"], help="show the kernels of one loop instead")
     parser.add_argument("--no-compile", action="store_true", help="leave the compiled loops out")
-    parser.add_argument("--tuned", action="store_true", help="let the compiler try kernels out: takes minutes")
     parser.add_argument("--only", help="measure loops whose name contains this")
     parser.add_argument("--pieces-at-once", type=int)
     given = parser.parse_args()
@@ -382,7 +381,7 @@ def main() -> None:
         return
     highest = peak()
     patterns: tuple[WordsSee, ...] = ("answers", "placeholders")
-    ways: list[Compile] = [] if given.no_compile else ["tuned" if given.tuned else "on"]
+    ways: list[Compile] = [] if given.no_compile else ["on"]
     if given.part != "large":
         ways.append("off")
     loops = {

@@ -13,11 +13,11 @@ import torch
 from deixis.artefacts import MANIFEST, Manifest
 from deixis.disambiguation.answer_rule import ARBITRARY, AnswerRule
 from deixis.disambiguation.choices import choices_of, list_candidates
-from deixis.disambiguation.results import PendingDocument, resolve_by_prior
+from deixis.disambiguation.results import PendingDocument, resolve_by_prior, resolve_by_title, unresolved
 from deixis.disambiguation.scheduling import Scheduler
-from deixis.documents import DOMAIN, Document, Identity, Mention, Resolutions, wikipedia_url
+from deixis.documents import DOMAIN, Candidate, Document, Identity, Mention, Resolution, Resolutions, wikipedia_url
 from deixis.errors import InputError
-from deixis.folder.model_folder import ModelFolder, packaged_model
+from deixis.folder.model_folder import TITLE_PROBABILITY, ModelFolder, packaged_model
 from deixis.knowledge.describe import Describer
 from deixis.knowledge.detection import THRESHOLD, Detector, NameDetector, UnitedDetector
 from deixis.knowledge.entities import Entity, identities
@@ -59,6 +59,7 @@ class Disambiguator:
     answer_threshold: float = 0.0  # the least probability of an answer in `link`
     prior: float = 0.0  # the weight of log p(e|m) in `link`
     answer_rule: AnswerRule | None = None  # makes probabilities of the evidence for answers
+    title_probability: float = TITLE_PROBABILITY  # of an answer of which nothing but the title is known
     describer: Describer | None = None  # makes rows of new entities
     added: tuple[bytes, ...] = ()  # the entities that were added, as JSON
     wikidata: Mapping[str, str] = field(default_factory=dict)  # titles to ids, told in the results
@@ -109,6 +110,7 @@ class Disambiguator:
             parts.linking.answers,
             parts.linking.prior,
             parts.linking.rule,
+            parts.linking.title_probability,
             parts.describer,
             parts.known,
             domain=Manifest.load(parts.folder / MANIFEST, "model").parameters.get("domain", DOMAIN),
@@ -293,7 +295,7 @@ class Disambiguator:
         scheduler = Scheduler(self.network, self.tokenizer, self.batch_rows, self.group, self.device, arbitrary)
         rule = self.answer_rule if settings.evidence else None
         for pending in scheduler.decide((self._begin(*document, settings) for document in documents), settings):
-            yield pending.finish(settings.answer_threshold, self._identity, rule)
+            yield pending.finish(settings.answer_threshold, self._identified, rule)
 
     def _arbitrary(self) -> torch.Tensor:
         """Return some rows of B, always the same."""
@@ -306,24 +308,40 @@ class Disambiguator:
             document, self.candidates, with_priors=bool(settings.prior or settings.evidence)
         )
         choices = [choices_of(*pair, self.knowledge, settings) for pair in zip(lists, priors, strict=True)]
-        reason = "no candidates" if self.candidates else "no candidates: none given, and the model has no names"
         resolutions = [
-            None if choice.rows else resolve_by_prior(document, place, lists[place], reason)
+            None if choice.rows else self._unscored(document, place, lists[place])
             for place, choice in enumerate(choices)
         ]
         told = priors if settings.evidence else None
         return PendingDocument(document, choices, resolutions, {} if settings.trace else None, told, kept)
 
-    def _identity(self, title: str) -> Identity | None:
-        """Return where an entity is found and what it is called elsewhere; None: its page in the English Wikipedia."""
-        own, wikidata = self._identities.get(title), self.wikidata.get(title)
-        if wikidata is None and not isinstance(self.knowledge, Vocabulary) and self.knowledge.has_wikidata:
-            number = self.knowledge.number(title)
-            wikidata = None if number is None else self.knowledge.wikidata(number)
-        if own is None and wikidata is None and self.domain == DOMAIN:
-            return None
-        own = Identity(wikipedia_url(title, self.domain)) if own is None else own
-        return own._replace(wikidata=own.wikidata or wikidata)
+    def _unscored(self, document: Document, place: int, candidates: tuple[Candidate, ...]) -> Resolution:
+        """Resolve a mention that the network cannot score: by prior, by title, or not at all."""
+        if candidates:
+            return resolve_by_prior(document, place, candidates)
+        mention = document.mentions[place]
+        if mention.candidates is not None:
+            return unresolved(document, place, "no candidates")
+        if self.candidates is None:
+            return unresolved(document, place, "no names")
+        title = None
+        # Where candidates are from elsewhere, titles of the model's wiki say nothing.
+        if self.candidates is self.knowledge and isinstance(self.knowledge, Knowledge):
+            title = self.knowledge.title_named(document.surface(mention))
+        if title is None:
+            return unresolved(document, place, "no candidates")
+        return resolve_by_title(document, place, title, self.title_probability)
+
+    def _identified(self, resolution: Resolution) -> Resolution:
+        """Say of an answer how its entity is known, where it is found and what it is called elsewhere."""
+        title, knowledge = resolution.entity or "", self.knowledge
+        own, wikidata, known_by = self._identities.get(title), self.wikidata.get(title), resolution.known_by
+        if not isinstance(knowledge, Vocabulary) and (number := knowledge.number(title)) is not None:
+            known_by, wikidata = knowledge.known_by(number), wikidata or knowledge.wikidata(number)
+        if own is not None or wikidata is not None or self.domain != DOMAIN:
+            own = Identity(wikipedia_url(title, self.domain)) if own is None else own
+            own = own._replace(wikidata=own.wikidata or wikidata)
+        return replace(resolution, identity=own, known_by=known_by)
 
 
 def _spread(first: int, last: int, number: int = 128) -> range:

@@ -118,10 +118,15 @@ def _numbers(resolutions: Resolutions) -> dict[tuple[int, int], str]:
     return {(r.start, r.end): "–" if r.entity is None else str(number) for number, (_, r) in enumerate(decided, 1)}
 
 
+# What is told of mentions beside their entities, where it is known of any.
+TOLD = {"kind": "kind", "known_by": "known by", "wikidata": "Wikidata"}
+
+
 def linked_text(resolutions: Resolutions) -> Group:
     """Return a linked text for the terminal: mentions underlined and numbered as decided, then a table of them."""
-    numbers, shown = _numbers(resolutions), Text()
-    table = RichTable("", "mention", "entity", "p", "link", box=box.SIMPLE, header_style="dim")
+    numbers, shown, told = _numbers(resolutions), Text(), _told(resolutions)
+    columns = ("", "mention", "entity", "p", *(TOLD[name] for name in told), "link")
+    table = RichTable(*columns, box=box.SIMPLE, header_style="dim")
     for plain, marked in _pieces(resolutions):
         shown.append(plain)
         if marked is not None:
@@ -130,26 +135,34 @@ def linked_text(resolutions: Resolutions) -> Group:
             shown.append(resolution.text, style=f"underline {style}")
             shown.append(f"[{numbers[mention.start, mention.end]}]", style=f"bold {style}")
     for mention, resolution in _in_step_order(resolutions):
-        entity = Text(resolution.entity or _open(resolution), style="dim" if resolution.entity is None else "")
+        entity = Text(resolution.entity or _why(resolution), style="dim" if resolution.entity is None else "")
         # Folded where the terminal is narrow: a link that is cut is none.
         link = Text(resolution.url or "", f"link {resolution.url}" if resolution.url else "", overflow="fold")
         chance = f"{resolution.probability:.2f}" if resolution.entity is not None else ""
-        table.add_row(Text(numbers[mention.start, mention.end]), Text(resolution.text), entity, chance, link)
+        more = (getattr(resolution, name) or "" for name in told)
+        table.add_row(Text(numbers[mention.start, mention.end]), Text(resolution.text), entity, chance, *more, link)
     if not len(resolutions):
         return Group(shown, Text("\nno mention was found", style="dim"))
     return Group(shown, table)
 
 
+def _told(resolutions: Resolutions) -> list[str]:
+    return [name for name in TOLD if any(getattr(resolution, name) is not None for resolution in resolutions)]
+
+
 def linked_html(resolutions: Resolutions) -> str:
     """Return a linked text as a fragment of HTML without scripts, for notebooks: links, numbered as decided."""
-    numbers, parts = _numbers(resolutions), ["<div><p>"]
+    numbers, parts, told = _numbers(resolutions), ["<div><p>"], _told(resolutions)
     for plain, marked in _pieces(resolutions):
         parts += [_escaped(plain), "" if marked is None else _link(marked[1], marked[1].text, numbers)]
-    parts.append("</p>\n<table><tr><th></th><th>mention</th><th>entity</th><th>p</th></tr>\n")
+    columns = ("", "mention", "entity", "p", *(TOLD[name] for name in told))
+    parts.append("</p>\n<table><tr>" + "".join(f"<th>{column}</th>" for column in columns) + "</tr>\n")
     for mention, resolution in _in_step_order(resolutions):
-        answer = _link(resolution, resolution.entity or "") if resolution.entity else f"<i>{_reason(resolution)}</i>"
+        why = f"<i>{html.escape(_why(resolution))}</i>"
+        answer = _link(resolution, resolution.entity) if resolution.entity is not None else why
         chance = f"{resolution.probability:.2f}" if resolution.entity is not None else ""
-        cells = (numbers[mention.start, mention.end], html.escape(resolution.text), answer, chance)
+        more = (html.escape(getattr(resolution, name) or "") for name in told)
+        cells = (numbers[mention.start, mention.end], html.escape(resolution.text), answer, chance, *more)
         parts.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>\n")
     return "".join([*parts, "</table></div>\n"])
 
@@ -162,10 +175,19 @@ def _link(resolution: Resolution, shown: str, numbers: Mapping[tuple[int, int], 
     return f'<a href="{html.escape(resolution.url or "")}" title="{tip}">{html.escape(shown)}</a>{number}'
 
 
+def _why(resolution: Resolution) -> str:
+    """Say why a mention has no entity: where none of its candidates fits, which one fits best."""
+    reason: str = resolution.reason or "no candidates"
+    if reason != "none fits" or not resolution.alternatives:
+        return reason
+    title, chance = resolution.alternatives[0]
+    return f"{reason}: {title} has {chance:.2f}"
+
+
 def _open(resolution: Resolution) -> str:
     """Say why a mention has no entity, and what it names where that is known."""
-    reason = resolution.reason or "no candidates"
-    return reason if resolution.kind is None else f"{resolution.kind}: {reason}"
+    reason = _why(resolution)
+    return reason if resolution.kind is None else f"{resolution.kind}, {reason}"
 
 
 def _reason(resolution: Resolution) -> str:

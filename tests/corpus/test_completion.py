@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deixis.corpus.completion import UNLINKED, add_unlinked, complete, describe
+from deixis.corpus.completion import complete, describe
 from deixis.wikipedia.articles import Article, Link
 
 
@@ -53,17 +53,6 @@ def test_never_ambiguous_within_the_article() -> None:
     assert added(page, repeats=True) == []
     own = article("Java (island)", "Java is not Java. And Java too.", Java="Java (programming language)")
     assert added(own, own_name=True, repeats=True) == []
-
-
-def test_unlinked_mentions_are_added_where_nothing_is_linked() -> None:
-    page = article("X", "A cruiser left Bonn. It met Kate Bush in Bonn.", cruiser="Cruiser")
-    spans = [(15, 19), (2, 11), (28, 37), (33, 37)]  # Bonn; cruiser left; Kate Bush; Bush
-    found = add_unlinked(page, spans)
-    assert [(found.surface(link), link.target) for link in found.links] == [
-        ("cruiser", "Cruiser"),
-        ("Bonn", UNLINKED),
-        ("Kate Bush", UNLINKED),
-    ]
 
 
 def test_words_are_no_names() -> None:

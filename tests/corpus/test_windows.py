@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +21,11 @@ from deixis.artefacts import MANIFEST, Manifest
 from deixis.corpus import shards
 from deixis.corpus.packing import Packer, PackingConfig, split_of
 from deixis.corpus.shards import build_windows
-from deixis.corpus.windows import SPLITS, Split, WindowSet
+from deixis.corpus.windows import SPLITS, WindowSet
 from deixis.errors import ArtefactError, InputError
 from deixis.knowledge.build import NamesBuilder
 from deixis.knowledge.vocabulary import Vocabulary
-from deixis.network.special import MASK, PAD, UNK
+from deixis.network.special import PAD, UNK
 from deixis.wikipedia.articles import Article, Link
 from deixis.wikipedia.sentences import sentences
 from tests.worlds import make_tokenizer
@@ -247,57 +246,6 @@ def test_candidate_rows_hold_the_entity_and_its_rivals(sources: Path) -> None:
     assert all(row in listed for row, listed in zip(windows.rows, windows.candidates, strict=True))
     with pytest.raises(ArtefactError, match="was made from the vocabulary"):
         WindowSet.open(sources / "windows", "held-out", Vocabulary.of(["Rhine", "Bonn"]))
-
-
-def test_training_reads_articles_again_with_shortened_names(sources: Path) -> None:
-    builder = NamesBuilder()
-    builder.add_link("Germany", "Somewhere else", 2)
-    builder.save(sources / "store", {}, {})
-    plain, short = build(sources, "plain"), build(sources, "short", shortened=1.0)
-    tokenizer = make_tokenizer()
-    germany = tokenizer.encode("West Germany", []).pieces.tolist()
-    shorter = tokenizer.encode("Germany", []).pieces.tolist()
-
-    def names(folder: str, split: Split) -> Counter[tuple[int, ...]]:
-        windows = WindowSet.open(sources / folder, split)
-        each = (windows.window(number) for number in range(len(windows)))
-        return Counter(tuple(one.pieces[start:end].tolist()) for one in each for start, end in one.spans)
-
-    again = short.counts["windows, train"] - plain.counts["windows, train"]
-    assert 0 < again < plain.counts["windows, train"], "an article without anything to shorten is read once"
-    before, after = names("plain", "train"), names("short", "train")
-    assert before[tuple(germany)] == after[tuple(germany)] == after[tuple(shorter)] > 0
-    assert names("short", "held-out") == names("plain", "held-out")
-    with pytest.raises(InputError, match="shortened"):
-        PackingConfig(shortened=1.5)
-    with pytest.raises(InputError, match="every_name"):
-        PackingConfig(every_name=True)
-
-
-def test_unlinked_names_have_candidates_and_no_label(sources: Path) -> None:
-    builder = NamesBuilder()
-    builder.add_link("Rhine", "Rhine", 3)
-    builder.add_link("Rhine", "Bonn", 1)
-    builder.add_link("river", "Rhine", 3)
-    builder.add_link("river", "Bonn", 1)
-    builder.save(sources / "store", {}, {})
-    pages = [page(f"Page {number}", "Bonn lies on the river Rhine; the river is long.", "river") for number in range(9)]
-    (sources / "articles.jsonl").write_bytes(b"".join(one.to_json() + b"\n" for one in pages))
-    manifest = build(sources, "unlinked", unlinked=True, held_out=0.0)
-    vocabulary = Vocabulary.load(sources / "vocabulary.jsonl")
-    windows = WindowSet.open(sources / "unlinked", "train", vocabulary)
-    assert windows.priors is not None
-    assert manifest.counts["names without a link"] == 2 * 9 + 1, "Rhine, the second river, and that of a description"
-    first = windows.window(0)
-    rhine, bonn = vocabulary.row("Rhine"), vocabulary.row("Bonn")
-    assert first.rows.tolist() == [UNK, MASK, MASK]
-    assert first.candidates is not None
-    assert [listed[:2].tolist() for listed in first.candidates] == [[rhine, bonn]] * 3
-    river, name = windows.priors[0].tolist(), windows.priors[1].tolist()
-    assert river[0] > 0.5 > river[1] > 0
-    assert name == [1, 1, 1], "what a name means most often is not taught"
-    with pytest.raises(InputError, match="set candidates too"):
-        PackingConfig(unlinked=True)
 
 
 def test_other_parameters_are_another_artefact(sources: Path) -> None:

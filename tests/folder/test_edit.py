@@ -182,7 +182,7 @@ def test_a_removed_entity_is_gone_from_table_and_names(model: ModelFolder) -> No
 @pytest.mark.parametrize("precision", ["fp32", "fp16", "int8"])
 def test_a_folder_keeps_what_was_added(tmp_path: Path, precision: Literal["fp32", "fp16", "int8"]) -> None:
     model = make_model(tmp_path)
-    told = {"linking": {"set": "aida-a"}, "trust": 0.7}
+    told = {"linking": {"set": "aida-a"}, "other": 0.7}
     model.save(tmp_path / "model", table=precision, encoder=precision, parameters=told)
     source = ModelFolder.load(tmp_path / "model")
     add(source, [NEW]).save_edited(tmp_path / "bigger", {"entities new.jsonl": "0" * 64})

@@ -149,7 +149,7 @@ def test_a_folder_of_before_is_converted(tmp_path: Path) -> None:
     assemble_folder(tmp_path / "old", tmp_path / "new")
     new = ModelFolder.load(tmp_path / "new")
     ours, theirs = (answers(Disambiguator(m.network, m.tokenizer, m.knowledge)) for m in (new, quantised))
-    assert ours == theirs
+    assert [answer.replace(b',"known_by":"description"', b"") for answer in ours] == theirs
     assert new.names is not None
     assert [c.entity for c in new.names.lookup("cup", 3)] == ["Entity 0", "Entity 1", "Entity 2"]
 

@@ -16,28 +16,25 @@ import pytest
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
-from torch import nn
 from transformers import BertConfig, BertModel
 from typer.testing import CliRunner
 
-from deixis.artefacts import MANIFEST, Manifest, digest_file
+from deixis.artefacts import MANIFEST, Manifest
 from deixis.cli import app
 from deixis.documents import Candidate, Document, Mention
 from deixis.errors import ArtefactError, InputError
-from deixis.folder.model_folder import TABLE, ModelFolder, network_from_bert
+from deixis.folder.model_folder import ModelFolder
 from deixis.knowledge.vocabulary import Vocabulary
-from deixis.network.special import MASK
 from deixis.training import Processes, Recipe, Saving, train
 from deixis.training.__main__ import main
 from deixis.training.descriptions import describe, read_descriptions
-from deixis.training.optimiser import from_bert
 from deixis.training.runs import Output, Start, pretrain
 from tests.training.test_training import make_data
 from tests.worlds import make_network, make_tokenizer, make_vocabulary
 
 # What training must do without: these are not installed on every machine with a GPU.
 BARE = "import sys; [sys.modules.__setitem__(name, None) for name in " + str(
-    ["orjson", "zstandard", "marisa_trie", "typer", "rich"]
+    ["orjson", "zstandard", "marisa_trie", "typer", "rich", "pydantic"]
 )
 
 
@@ -66,7 +63,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def arguments(world: Path, out: Path, *more: str) -> list[str]:
-    settings = ["epochs=10", "batch=8", "pieces_at_once=150", "average=0.9", "warmup_steps=5", *more]
+    settings = ["epochs=10", "batch=8", "pieces_at_once=150", "warmup_steps=5", *more]
     return [
         *("pretrain", str(world / "bert"), str(world / "windows"), str(out)),
         *("--vocabulary", str(world / "vocabulary.jsonl"), "--recipe", "small-stage1"),
@@ -290,71 +287,3 @@ def test_wrong_starts_are_refused(world: Path, tmp_path: Path, capsys: pytest.Ca
         other = tmp_path / "other.jsonl"
         Vocabulary.of(["Bonn"]).save(other)
         list(pretrain(Start(world / "bert", other), world / "windows", Recipe(), Output(tmp_path / "y"), Processes()))
-
-
-def test_the_average_of_models(world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name, steps in (("a", 1), ("b", 3)):
-        assert main(arguments(world, tmp_path / name, f"steps={steps}")) == 0
-    given = ["average", str(tmp_path / "mean"), f"{tmp_path / 'a'}=0.25", f"{tmp_path / 'b'}=0.75"]
-    assert main([*given, "--start", f"{world / 'bert'}=0.5"]) == 0
-    a, b, mean = (ModelFolder.load(tmp_path / name).network.state_dict() for name in ("a", "b", "mean"))
-    started = network_from_bert(world / "bert", mean[TABLE].shape[0], torch.Generator()).state_dict()
-    for name, tensor in mean.items():
-        expected = 0.25 * a[name] + 0.75 * b[name]
-        if from_bert(name):
-            expected = (expected + started[name]) / 2
-        torch.testing.assert_close(tensor, expected)
-    made = Manifest.load(tmp_path / "mean" / "manifest.json", "model").parents
-    assert made["start 0.5"] == digest_file(world / "bert" / "model.safetensors")
-    assert main(["average", str(tmp_path / "no"), f"{tmp_path / 'a'}=0.5"]) == 1
-    assert "add up to 0.5; expected 1" in capsys.readouterr().err
-
-
-def test_trust_moves_decided_entities_to_the_mask_and_masks_nowhere(
-    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([*arguments(world, tmp_path / "a", "steps=2"), "--entity-size", "8"]) == 0
-    given = ["average", str(tmp_path / "less"), f"{tmp_path / 'a'}=1"]
-    assert main([*given, "--trust", "0.7"]) == 0
-    whole, less = (ModelFolder.load(tmp_path / name).network.eval().entity_embeddings for name in ("a", "less"))
-    for embeddings in (whole, less):
-        monkeypatch.setattr(embeddings, "LayerNorm", nn.Identity())
-    rows, nowhere = torch.arange(MASK, MASK + 4), torch.zeros(4, 1)
-    masked, shown = whole(None, nowhere), whole(rows, nowhere)
-    torch.testing.assert_close(less(None, nowhere), masked)
-    torch.testing.assert_close(less(rows, nowhere), torch.lerp(masked, shown, 0.7))
-    assert not torch.allclose(masked, shown)
-    assert Manifest.load(tmp_path / "less" / "manifest.json", "model").parameters["trust"] == 0.7
-    assert main([*given, "--trust", "1.5"]) == 1
-    assert "trust in decided entities is 1.5; expected 0 to 1" in capsys.readouterr().err
-    assert main(arguments(world, tmp_path / "wide", "steps=1")) == 0
-    assert main(["average", str(tmp_path / "no"), f"{tmp_path / 'wide'}=1", "--trust", "0.7"]) == 1
-    assert "--entity-size" in capsys.readouterr().err
-
-
-def test_teachers_teach_from_their_folders(world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name, seed in (("a", 1), ("b", 2)):
-        assert main(arguments(world, tmp_path / name, "steps=2", f"seed={seed}")) == 0
-    given = [
-        "pretrain",
-        tmp_path / "a",
-        world / "windows",
-        tmp_path / "c",
-        "--recipe",
-        "small-stage2",
-        "--set",
-        "steps=3",
-    ]
-    taught = ["--set", "teacher_weight=0.9", "--set", "rivals=4", "--set", "batch=8", "--set", "candidates=5"]
-    words = [str(word) for word in (*given, *taught, "--device", "cpu")]
-    teachers = [word for name in "ab" for word in ("--teacher", f"{tmp_path / name}=0.5")]
-    assert main([*words, *teachers]) == 0
-    parents = Manifest.load(tmp_path / "c" / MANIFEST, "model").parents
-    digests = [Manifest.load(tmp_path / name / MANIFEST, "model").digest for name in "ab"]
-    assert [parents["teacher 0.5 1"], parents["teacher 0.5 2"]] == digests
-    capsys.readouterr()
-    assert main(words) == 1
-    assert "go together" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        main([*words, "--teacher", "nothing"])
-    assert "'nothing' is not FOLDER=WEIGHT" in capsys.readouterr().err

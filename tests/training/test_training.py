@@ -13,8 +13,6 @@ import torch.nn.functional as F  # noqa: N812
 
 from deixis.documents import Candidate, Document, Mention
 from deixis.errors import ArtefactError, InputError
-from deixis.folder.model_folder import ModelFolder
-from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.batching import Batch, make_batch
 from deixis.network.encoding import Window
 from deixis.network.entity_table import EntityTable
@@ -23,10 +21,9 @@ from deixis.network.special import MASK, PAD, UNK
 from deixis.training import Diverged, Recipe, TrainingData, evaluate, read_recipe, train
 from deixis.training.descriptions import DescribedTable, describe_table, fold
 from deixis.training.masking import choose_masked
-from deixis.training.objectives import candidate_loss, outcome, read_targets, score_rows, vocabulary_loss
+from deixis.training.objectives import candidate_loss, outcome, score_rows, vocabulary_loss
 from deixis.training.optimiser import Optimiser, freeze, rate_at
 from deixis.training.steps import Pass, Plan
-from deixis.training.teachers import Lesson, Teachers, find_rivals, lesson_loss, show_decisions, taught
 from tests.worlds import ENTITIES, make_network, make_tokenizer, make_vocabulary
 
 SMALL = Recipe(batch=8, pieces_at_once=200, learning_rate=1e-3, dropout=0.0, decay="none", epochs=2)
@@ -109,8 +106,6 @@ def test_unknown_entities_are_inputs_never_targets() -> None:
     assert UNK not in made.labels
     assert UNK in made.entities
     assert (made.entities[made.targets] == MASK).all()
-    with_unknown = SMALL.with_settings({"pieces_at_once": 10_000, "unknown_targets": True})
-    assert UNK in one_pass(data, with_unknown).labels
 
 
 # Packing
@@ -214,12 +209,6 @@ def test_visible_entities_are_not_in_the_loss(weight: float) -> None:
     assert not moved[~masked].any()
 
 
-def test_visible_entities_are_in_the_loss_when_asked() -> None:
-    data = make_data(unknown=0.0)
-    recipe = SMALL.with_settings({"pieces_at_once": 10_000, "visible_in_loss": True})
-    assert len(one_pass(data, recipe).labels) == len(data.rows)
-
-
 # What is trained
 
 
@@ -267,13 +256,6 @@ def test_a_single_window_is_trained_on(settings: dict[str, Any]) -> None:
     assert any(not torch.equal(after, before[name]) for name, after in network.state_dict().items())
 
 
-def test_averages_are_not_the_last_weights() -> None:
-    last, mean = make_network(), make_network()
-    for network, average in ((last, 0.0), (mean, 0.9)):
-        list(train(network, make_data(), SMALL.with_settings({"average": average})))
-    assert not torch.equal(last.entity_predictions.bias, mean.entity_predictions.bias)
-
-
 def test_no_number_stops_the_run() -> None:
     network = make_network()
     with torch.no_grad():
@@ -313,33 +295,11 @@ def test_groups_have_rates_and_decay_of_their_own() -> None:
     assert found["entity_predictions.transform.dense.weight"] == (1.0, 0.01)
 
 
-def test_bias_correction_can_be_left_out() -> None:
-    network = make_network()
-    recipe = Recipe(learning_rate=0.01, bias_correction=False, decay="none", clip=0.0)
-    optimiser = Optimiser(freeze(network, recipe), 3, 10, recipe)
-    weight = network.entity_predictions.transform.dense.weight
-    plain = weight.detach().clone()
-    first, second = torch.zeros_like(plain), torch.zeros_like(plain)
-    for step in range(3):
-        gradient = torch.randn(plain.shape, generator=torch.Generator().manual_seed(step))
-        weight.grad = gradient.clone()
-        optimiser.update(step)
-        first, second = 0.9 * first + 0.1 * gradient, 0.999 * second + 0.001 * gradient**2
-        plain = plain * (1 - 0.01 * 0.01) - 0.01 * first / (second.sqrt() + 1e-6)
-    torch.testing.assert_close(weight.detach(), plain, atol=1e-6, rtol=1e-5)
-
-
 # Recipes
 
 
 def test_presets_are_the_papers_tables() -> None:
     shared = {
-        "hidden_layers": 24,
-        "hidden_size": 1024,
-        "attention_heads": 16,
-        "head_size": 64,
-        "activation": "gelu",
-        "max_words": 512,
         "dropout": 0.1,
         "weight_decay": 0.01,
         "clip": 1.0,
@@ -357,18 +317,12 @@ def test_presets_are_the_papers_tables() -> None:
         assert {field: recipe[field] for field in shared | own} == shared | own
 
 
-def test_another_encoder_is_said(caplog: pytest.LogCaptureFixture) -> None:
-    list(train(make_network(), make_data(), SMALL.with_settings({"hidden_layers": 24, "hidden_size": 32, "steps": 1})))
-    assert "hidden_layers is 3, not 24" in caplog.text
-    assert "hidden_size" not in caplog.text
-
-
 def test_fields_are_set_from_toml_and_text(tmp_path: Path) -> None:
     file = tmp_path / "recipe.toml"
     file.write_text('learning_rate = 1\nmask_rate_high = 0.9\ntrain = "new"\n')
-    recipe = read_recipe("paper-stage2", file, ["batch=64", "mask_rate_high=none", "bias_correction=false"])
+    recipe = read_recipe("paper-stage2", file, ["batch=64", "mask_rate_high=none", "decay=none"])
     assert (recipe.learning_rate, recipe.batch, recipe.mask_rate_high) == (1, 64, None)
-    assert (recipe.train, recipe.bias_correction) == ("new", False)
+    assert (recipe.train, recipe.decay) == ("new", "none")
 
 
 @pytest.mark.parametrize(
@@ -426,174 +380,31 @@ def test_data_without_candidates_refuse_their_loss() -> None:
         list(train(make_network(), data, SMALL.with_settings({"candidate_weight": 0.5})))
 
 
-# Teachers
-
-TAUGHT = SMALL.with_settings({"pieces_at_once": 10_000, "teacher_weight": 1.0})
+# What a recipe adds
 
 
-def make_model(seed: int = 0) -> ModelFolder:
-    return ModelFolder(make_network(seed=seed), make_tokenizer(), make_vocabulary())
+def test_a_recipe_can_add_a_loss() -> None:
+    """A teacher's scores over the candidates are learnt beside the links; held-out figures know nothing of it."""
+    data, teacher = make_data(unknown=0.0), make_network(seed=1)
 
+    def lesson(network: Network, made: Pass, states: torch.Tensor) -> torch.Tensor:
+        assert made.candidates is not None
+        with torch.no_grad():
+            answers = teacher.answer(teacher.read(made.batch), made.entities).index_select(0, made.targets)
+            wanted = score_rows(teacher, teacher.entity_predictions(answers), made.candidates).softmax(-1)
+        mine = score_rows(network, states, made.candidates).log_softmax(-1)
+        told.append(float(-(wanted * mine).sum().detach()))
+        return -(wanted * mine).sum()
 
-def unlabelled(data: TrainingData, every: int = 3) -> TrainingData:
-    """Return the data with every third mention without a label."""
-    rows = data.rows.copy()
-    rows[::every] = MASK
-    return replace(data, rows=rows)
-
-
-def test_a_lesson_is_the_divergence_over_known_candidates() -> None:
-    network = make_network()
-    states = torch.randn(2, 32, generator=torch.Generator().manual_seed(1))
-    candidates = torch.tensor([[4, 7, 8], [9, PAD, PAD]])
-    known = torch.tensor([[True, True, False], [True, False, False]])
-    scores = torch.tensor([[2.0, -1.0, 50.0], [3.0, 0.0, 0.0]])
-    result = lesson_loss(network, states, Lesson(candidates, known, scores), 2.0)
-    weight, bias = network.candidate_rows(candidates[0, :2])
-    mine, theirs = (torch.softmax(x / 2, 0) for x in (weight @ states[0] + bias, scores[0, :2]))
-    wanted = 4 * (theirs * (theirs.log() - mine.log())).sum()  # one candidate alone teaches nothing
-    torch.testing.assert_close(result.loss, wanted)
-
-
-def test_mentions_without_a_label_are_masked_and_for_teachers_alone() -> None:
-    data = unlabelled(make_data(unknown=0.0))
-    bare = data.rows == MASK
-    made = one_pass(data, TAUGHT)
-    assert made.labelled is not None
-    assert torch.isin(torch.from_numpy(np.flatnonzero(bare)), made.targets).all()
-    assert (made.entities[torch.from_numpy(bare)] == MASK).all()
-    assert torch.equal(made.labelled, torch.nonzero(made.labels != MASK).squeeze(-1))
-    plain = one_pass(data, SMALL.with_settings({"pieces_at_once": 10_000}))
-    assert plain.labelled is None
-    assert (plain.labels != MASK).all()
-
-
-def test_a_pupil_learns_what_its_teachers_say() -> None:
-    data, pupil = unlabelled(make_data(), 1), make_model(1)
-    teachers = Teachers.of([(make_model(2), 0.5), (make_model(3), 0.5)], pupil)
-    steps = list(train(pupil.network, data, replace(TAUGHT, epochs=60), teachers=teachers))
-    assert steps[-1].loss < 0.1 * steps[0].loss
-    assert steps[-1].accuracy > 0.9 > steps[0].accuracy
-
-
-def test_teachers_are_asked_by_title_and_only_what_all_know() -> None:
-    pupil, same, other = make_model(), make_model(1), make_model(1)
-    rest = list(reversed(other.vocabulary.entities))
-    table, bias = other.network.entity_embeddings.entity_embeddings.weight, other.network.entity_predictions.bias
-    with torch.no_grad():
-        table[3:], bias[3:] = table[3:].flip(0), bias[3:].flip(0)
-    other = replace(other, knowledge=Vocabulary.of(["Elsewhere", *rest[1:]]))  # its first row is the pupil's last
-    made = one_pass(make_data(), replace(TAUGHT, mask_rate=1.0))  # nothing is visible that one of them does not know
-    assert made.candidates is not None
-    nothing = torch.zeros(made.candidates.shape)
-    whole, cut = (
-        teachers.teach(teachers.read(made.batch), made, made.candidates, nothing)
-        for teachers in (Teachers.of([(same, 1.0)], pupil), Teachers.of([(same, 0.5), (other, 0.5)], pupil))
-    )
-    assert torch.equal(whole.known, made.candidates != PAD)
-    assert torch.equal(cut.known, whole.known & (made.candidates != ENTITIES + 2))
-    torch.testing.assert_close(cut.scores[cut.known], whole.scores[cut.known])
-
-
-def test_rivals_are_the_likeliest_of_all_but_the_candidates() -> None:
-    network, made = make_network(), one_pass(make_data(), TAUGHT)
-    assert made.candidates is not None
-    states = read_targets(network, made)
-    rivals = find_rivals(network, states, made.candidates, 4)
-    logits = states @ network.entity_embeddings.entity_embeddings.weight.t() + network.entity_predictions.bias
-    for row, (best, listed) in enumerate(zip(logits[:, 3:].topk(4).indices + 3, made.candidates, strict=True)):
-        assert set(rivals[row].tolist()) - {PAD} == set(best.tolist()) - set(listed.tolist())
-    assert find_rivals(network, states, made.candidates, 0).shape == (len(states), 0)
-
-
-def test_rivals_of_words_have_the_least_of_priors() -> None:
-    """A pupil with rivals learns to leave out what nobody calls by that word, however well the topic fits."""
-    data, pupil = unlabelled(make_data(), 1), make_model(1)
-    assert data.candidates is not None
-    teachers = Teachers.of([(make_model(2), 1.0)], pupil)
-    priors = np.full(data.candidates.shape, 0.25, np.float16)
-    recipe = replace(TAUGHT, rivals=ENTITIES, word_prior=3.0, epochs=100)
-    words = replace(data, priors=priors)
-    before = taught(pupil.network, one_pass(words, recipe), recipe, teachers).loss
-    list(train(pupil.network, words, recipe, teachers=teachers))
-    made = one_pass(words, recipe)
-    assert taught(pupil.network, made, recipe, teachers).loss < 0.3 * before
-    logits = read_targets(pupil.network, made) @ pupil.network.entity_embeddings.entity_embeddings.weight.t()
-    best = (logits + pupil.network.entity_predictions.bias)[:, 3:].argmax(-1, keepdim=True) + 3
-    assert made.candidates is not None
-    assert (best == made.candidates).any(-1).float().mean() > 0.9
-
-
-def test_the_surest_targets_are_shown_as_decisions() -> None:
-    network, made = make_network(), one_pass(unlabelled(make_data()), replace(TAUGHT, mask_rate=0.8))
-    assert made.candidates is not None and made.labelled is not None
-    torch.manual_seed(3)
-    states = read_targets(network, made)
-    shown = show_decisions(network, states, made, 1.0)
-    assert shown.candidates is not None and shown.labelled is not None
-    exists = made.candidates != PAD
-    scores = score_rows(network, states, made.candidates).masked_fill(~exists, float("-inf"))
-    chance, choice = torch.softmax(scores, -1).max(-1)
-    left = torch.isin(made.targets, shown.targets)
-    decided = made.targets[~left]
-    assert len(decided) > 0
-    assert torch.equal(shown.entities[decided], made.candidates[~left].gather(-1, choice[~left, None]).squeeze(-1))
-    assert (shown.entities[shown.targets] == MASK).all()
-    others = torch.ones(len(made.entities), dtype=torch.bool)
-    others[made.targets] = False
-    assert torch.equal(shown.entities[others], made.entities[others])
-    window = torch.repeat_interleave(torch.from_numpy(made.batch.mention_counts))[made.targets]
-    for number in range(len(made.batch)):
-        here = window == number
-        surest = chance[here & ~left].min() if (here & ~left).any() else torch.tensor(2.0)
-        assert (chance[here & left & exists.any(-1)] <= surest).all()
-        assert (here & left).any() == here.any(), "something is left to predict"
-    assert torch.equal(shown.labels, made.labels[left]) and torch.equal(shown.candidates, made.candidates[left])
-    assert torch.equal(shown.labelled, torch.nonzero(shown.labels != MASK).squeeze(-1))
-
-
-def test_a_pupil_learns_beside_its_own_decisions() -> None:
-    """Taught once more with decisions shown, the loss of both falls; all that teachers say is learnt as before."""
-    data, pupil = unlabelled(make_data(), 1), make_model(1)
-    teachers = Teachers.of([(make_model(2), 1.0)], pupil)
-    recipe = replace(TAUGHT, epochs=60, decided=1.0)
-    steps = list(train(pupil.network, data, recipe, teachers=teachers))
-    assert steps[-1].loss < 0.1 * steps[0].loss
-    assert steps[-1].accuracy > 0.9 > steps[0].accuracy
-    made = one_pass(data, recipe)
-    both, once = (taught(pupil.network, made, each, teachers).loss for each in (recipe, replace(recipe, decided=0.0)))
-    assert once < both
-
-
-def test_words_are_taught_with_their_priors() -> None:
-    data = make_data()
-    assert data.candidates is not None
-    priors = np.full(data.candidates.shape, 0.5, np.float16)
-    priors[:, 1] = 0.0
-    made = one_pass(replace(data, priors=priors), replace(TAUGHT, word_prior=2.0))
-    assert made.favours is not None
-    torch.testing.assert_close(made.favours[0, :2], 2 * torch.tensor([0.5, 0.001]).log())
-    assert one_pass(replace(data, priors=priors), TAUGHT).favours is None
-
-
-@pytest.mark.parametrize(
-    ("settings", "taught", "said"),
-    [
-        ({}, True, "go together"),
-        ({"teacher_weight": 0.5}, False, "go together"),
-        ({"teacher_weight": 0.5, "word_prior": 0.5}, True, "--unlinked"),
-        ({"teacher_weight": 1.5}, True, "teacher_weight is 1.5"),
-        ({"decided": 0.9}, False, "decided is above 0 but there are no teachers"),
-        ({"rivals": 4}, False, "rivals is above 0 but there are no teachers"),
-    ],
-)
-def test_teachers_without_what_they_need_are_refused(settings: dict[str, Any], taught: bool, said: str) -> None:
-    pupil = make_model()
-    teachers = Teachers.of([(make_model(1), 1.0)], pupil) if taught else None
-    with pytest.raises(InputError, match=said):
-        list(train(pupil.network, make_data(), SMALL.with_settings(settings), teachers=teachers))
-    with pytest.raises(InputError, match=r"add up to 0\.5"):
-        Teachers.of([(make_model(1), 0.5)], pupil)
+    told: list[float] = []
+    network, plain, recipe = make_network(), make_network(), replace(SMALL, epochs=30)
+    list(train(network, data, recipe, added=lesson))
+    list(train(plain, data, recipe))
+    made = one_pass(data, SMALL.with_settings({"pieces_at_once": 10_000}))
+    losses = [float(outcome(each, made, 0.0, lesson).loss.detach()) for each in (network, plain)]
+    alone = [float(outcome(each, made, 0.0).loss.detach()) for each in (network, plain)]
+    assert losses[0] - alone[0] == pytest.approx(told[-2], rel=1e-4)
+    assert losses[0] - alone[0] < 0.9 * (losses[1] - alone[1]), "the added loss was minimised too"
 
 
 # Rows from text

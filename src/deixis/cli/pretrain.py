@@ -43,13 +43,6 @@ def pretrain(
         typer.Option(help="Rows of B from text: TSV of title and description (several), or one .npy of vectors."),
     ] = None,
     prefix: Annotated[str, typer.Option(help="What the encoder wants before a description, e.g. 'query: '.")] = "",
-    teacher: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="MODEL=WEIGHT",
-            help="A model whose answers are learnt too, where teacher_weight is above 0; several, weights add up to 1.",
-        ),
-    ] = None,
     table: Annotated[str, typer.Option(help="Precision of the entity table on disk: fp32, fp16, int8.")] = "fp32",
     save_every: Annotated[
         int | None, typer.Option(min=1, help="Steps between checkpoints; besides one at the end of each epoch.")
@@ -63,8 +56,6 @@ def pretrain(
 
         deixis pretrain stage1/ windows/ stage2/ --recipe paper-stage2 --set epochs=3 --set batch=512
 
-        deixis pretrain one/ windows/ pupil/ --teacher one/=0.5 --teacher other/=0.5 --set teacher_weight=0.7
-
     On several GPUs: torchrun --nproc-per-node 8 -m deixis.training pretrain … with the same arguments.
     """
     from deixis.folder.model_folder import check_precision
@@ -72,9 +63,7 @@ def pretrain(
     from deixis.training import processes, read_recipe
     from deixis.training.runs import Output, Start
     from deixis.training.runs import pretrain as run
-    from deixis.training.weight_averaging import read_weighted
 
-    teachers = [read_weighted(given) for given in teacher or []]
     chosen = read_recipe(recipe, recipe_file, settings or [])
     if words_see not in get_args(WordsSee):
         raise typer.BadParameter(f"--words-see is {words_see!r}; expected one of {', '.join(get_args(WordsSee))}")
@@ -82,6 +71,6 @@ def pretrain(
     begin = Start(start, vocabulary, words_see, *layers)  # type: ignore[arg-type]  # checked above
     output = Output(out, check_precision(table), save_every, keep)
     with processes(device) as group:
-        for _ in run(begin, windows, chosen, output, group, descriptions, prefix, teachers):
+        for _ in run(begin, windows, chosen, output, group, descriptions, prefix):
             pass
     typer.echo(f"wrote {out}")

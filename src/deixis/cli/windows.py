@@ -29,24 +29,6 @@ def windows(
     repeats: Annotated[
         bool, typer.Option("--repeats", help="Annotate repeats of a surface that the article links once.")
     ] = False,
-    shortened: Annotated[
-        float,
-        typer.Option(
-            metavar="FRACTION",
-            help="Read each article twice, the second time with this part of its names shortened to a part of the "
-            "title that could mean something else; needs --store.",
-        ),
-    ] = 0.0,
-    every_name: Annotated[
-        bool, typer.Option("--every-name", help="Shorten all proper names, not only persons, places and teams.")
-    ] = False,
-    unlinked: Annotated[
-        bool,
-        typer.Option(
-            "--unlinked",
-            help="Names that nobody linked are mentions too, for training with teachers; needs --candidates.",
-        ),
-    ] = False,
     candidates: Annotated[
         int, typer.Option(min=0, help="Candidate rows kept a mention, for a loss over candidates; needs --store.")
     ] = 0,
@@ -80,9 +62,6 @@ def windows(
             seed=seed,
             own_name=own_name,
             repeats=repeats,
-            shortened=shortened,
-            every_name=every_name,
-            unlinked=unlinked,
         ),
         descriptions=descriptions or [],
         redirects=gather_redirects(articles, redirects or []),

@@ -16,9 +16,7 @@ from deixis.errors import InputError
 from deixis.languages.english import FUNCTION_WORDS
 from deixis.wikipedia.articles import Article, Link
 
-__all__ = ["UNLINKED", "add_unlinked", "complete", "describe", "own_names"]
-
-UNLINKED = ""  # the target of a mention that nobody linked
+__all__ = ["complete", "describe", "own_names"]
 
 _BRACKET = re.compile(r"\s+\([^()]*\)\Z")
 _FIRST_SENTENCE = 400  # characters: where a description names its subject
@@ -46,25 +44,11 @@ def complete(article: Article, *, own_name: bool = False, repeats: bool = False)
     return replace(article, links=_added(article.text, article.links, chosen))
 
 
-def add_unlinked(article: Article, names: Iterable[tuple[int, int]]) -> Article:
-    """Return the article with more mentions, whose entity nobody told; what overlaps another is left out."""
-    taken = bytearray(len(article.text))
-    for link in article.links:
-        taken[link.start : link.end] = b"x" * (link.end - link.start)
-    links = list(article.links)
-    for start, end in names:
-        if not any(taken[start:end]):
-            taken[start:end] = b"x" * (end - start)
-            links.append(Link(start, end, UNLINKED))
-    return replace(article, links=tuple(sorted(links)))
-
-
-def describe(line: bytes, anyway: bool = False) -> Article | None:
+def describe(line: bytes) -> Article | None:
     """Return a line `title<TAB>description[<TAB>source]` as an article whose subject is annotated.
 
     The subject is named by its title, or by the title without its bracket or what follows its comma, within the first
-    sentence or so, in any case; or by first and last name with others between. Else there is nothing to annotate: None,
-    or `anyway` the article without it.
+    sentence or so, in any case; or by first and last name with others between. Else there is nothing to annotate: None.
     """
     fields = line.decode("utf-8", "replace").split("\t")
     if len(fields) < 2 or not fields[0] or not fields[1]:
@@ -78,7 +62,7 @@ def describe(line: bytes, anyway: bool = False) -> Article | None:
         if found is not None:
             named = Article(title, text, (Link(found.start(), found.end(), title),))
             return complete(named, repeats=True)
-    return Article(title, text) if anyway else None
+    return None
 
 
 def _with_middle_names(name: str, lead: str) -> re.Match[str] | None:

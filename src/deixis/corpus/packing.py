@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import zlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deixis.corpus.completion import UNLINKED, add_unlinked, complete
-from deixis.corpus.shortening import parts_of, shorten
+from deixis.corpus.completion import complete
 from deixis.corpus.windows import SPLITS, Split
 from deixis.errors import InputError
-from deixis.knowledge.detection import NameDetector
 from deixis.knowledge.names import Names
-from deixis.knowledge.occurrences import LOWER, NAMED
-from deixis.knowledge.surfaces import key
 from deixis.knowledge.vocabulary import Vocabulary
-from deixis.knowledge.words import Word, read_words
 from deixis.network.encoding import MAX_MENTIONS, MAX_PIECES, Encoding, Tokenizer
 from deixis.network.special import MASK, PAD, UNK
 from deixis.wikipedia.articles import Article, Link
@@ -30,8 +24,6 @@ from deixis.wikipedia.sentences import sentences
 __all__ = ["Arrays", "Packer", "PackingConfig", "split_of"]
 
 Arrays = dict[str, NDArray[Any]]  # as in windows.py
-WORDS = 60  # articles where a word in lower case becomes a mention, about, though nobody linked it
-TERMS = 10  # times as many where the rarest word of a term of several words counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +38,12 @@ class PackingConfig:
     seed: int = 0
     own_name: bool = False  # completion: the article's own name in its own text
     repeats: bool = False  # completion: repeats of a surface the article links once
-    shortened: float = 0.0  # above 0: training also reads each article with this part of its names shortened
-    every_name: bool = False  # shortened are all proper names, not only persons, places and teams
-    unlinked: bool = False  # for teachers: names without a link are mentions too, and priors are kept
 
     def __post_init__(self) -> None:
         if not 1 <= self.max_pieces <= MAX_PIECES:
             raise InputError(f"max_pieces is {self.max_pieces}; expected 1 to {MAX_PIECES}")
         if not 0 <= self.held_out < 1:
             raise InputError(f"held_out is {self.held_out}; expected a fraction from 0 to below 1")
-        if not 0 <= self.shortened <= 1:
-            raise InputError(f"shortened is {self.shortened}; expected a fraction from 0 to 1")
-        if self.every_name and not self.shortened:
-            raise InputError("every_name says which names are shortened, but none are; set shortened too")
-        if self.unlinked and not self.candidates:
-            raise InputError("unlinked names have nothing but their candidates; set candidates too")
 
 
 def split_of(title: str, config: PackingConfig) -> Split:
@@ -85,14 +68,11 @@ class Packer:
         tokenizer: Tokenizer,
         redirects: Mapping[str, str],
         store: Names | None = None,
-        teams: Collection[str] = (),
     ) -> None:
         self.config, self.vocabulary, self.tokenizer = config, vocabulary, tokenizer
-        self.redirects, self.store, self.teams = redirects, store, teams
+        self.redirects, self.store = redirects, store
         self.counts: Counter[str] = Counter()
-        self._rivals: dict[str, list[tuple[int, float]]] = {}
-        self._detector = NameDetector(store) if config.unlinked and store is not None else None
-        self._shorter: dict[str, list[str]] = {}
+        self._rivals: dict[str, list[int]] = {}
 
     def pack(self, articles: Iterable[Article]) -> dict[Split, Arrays]:
         """Return the windows of the articles as one set of arrays a split."""
@@ -100,67 +80,18 @@ class Packer:
         for article in articles:
             self.counts["articles"] += 1
             split = split_of(article.title, self.config)
-            for version in self._versions(article, split):
-                for window in self._windows(self._sentences(version)):
-                    self.counts[f"windows, {split}"] += 1
-                    windows[split].append(window)
+            for window in self._windows(self._sentences(self._completed(article))):
+                self.counts[f"windows, {split}"] += 1
+                windows[split].append(window)
         return {split: self._arrays(found) for split, found in windows.items()}
 
-    def _versions(self, article: Article, split: Split) -> Iterator[Article]:
-        """Yield the article completed, its links without overlaps; for training also with shortened names."""
+    def _completed(self, article: Article) -> Article:
+        """Return the article with the links that the configuration asks for, without overlaps."""
         completed = complete(article, own_name=self.config.own_name, repeats=self.config.repeats)
         links = _without_overlaps(completed.links)
         self.counts["links"] += len(links)
         self.counts["links dropped: overlapping"] += len(completed.links) - len(links)
-        yield self._with_unlinked(replace(completed, links=tuple(links)), split)
-        if self.config.shortened and split == "train":
-            short = shorten(completed, links, self._shorter_names, self.config.shortened, self.config.seed)
-            if short.text != completed.text:
-                self.counts["links"] += len(links)
-                yield self._with_unlinked(short, split)
-
-    def _with_unlinked(self, article: Article, split: Split) -> Article:
-        """Return an article for training with the names that nobody linked, where teachers are to answer them."""
-        if self._detector is None or split != "train":
-            return article
-        words = read_words(article.text)
-        added = add_unlinked(article, [*self._detector.detect_in(words), *self._terms(article, words)])
-        self.counts["names without a link"] += len(added.links) - len(article.links)
-        return added
-
-    def _terms(self, article: Article, words: list[Word]) -> Iterator[tuple[int, int]]:
-        """Yield terms in lower case, each by chance, so that common ones are not heard more often than rare ones."""
-        assert self.store is not None
-        for span in self.store.find_words(words):
-            inside = [self._counted(word.key) for word in words[span.first : span.last + 1]]
-            rarest = min(0 if counted is None else counted[LOWER] for counted in inside)
-            several = TERMS if span.last > span.first else 1  # whose own number is not counted, and is smaller
-            mark = zlib.crc32(f"{self.config.seed}:{span.start}:{article.title}".encode())
-            if mark * (1 + rarest) < WORDS * several * 2**32 and self._listed(article.text[span.start : span.end]):
-                yield span.start, span.end
-
-    def _counted(self, name: str) -> tuple[int, int, int] | None:
-        """Return in how many articles a name occurs, by its key (`candidates/occurrences.py`); None if not counted."""
-        assert self.store is not None
-        number = self.store.number(name)
-        return None if number is None else self.store.occurrences(number)
-
-    def _shorter_names(self, target: str) -> list[str]:
-        """Return the parts of an entity's title that are names of others too."""
-        title = self.redirects.get(target, target)
-        names = self._shorter.get(title)
-        if names is None:
-            assert self.store is not None
-            parts = parts_of(title, title in self.teams, self.config.every_name, self._is_word)
-            names = self._shorter[title] = [
-                part for part in parts if any(other.entity != title for other in self.store.lookup(part, 2))
-            ]
-        return names
-
-    def _is_word(self, name: str) -> bool:
-        """Tell whether articles write a name in lower case as often as with a capital."""
-        counted = self._counted(key(name))
-        return counted is not None and counted[LOWER] >= counted[NAMED]
+        return replace(completed, links=tuple(links))
 
     def _sentences(self, article: Article) -> list[_Sentence]:
         texts, inside = [], []
@@ -183,8 +114,6 @@ class Packer:
         ]
 
     def _row(self, target: str) -> int:
-        if target == UNLINKED:
-            return MASK
         row = self.vocabulary.row(self.redirects.get(target, target))
         return UNK if row is None else row
 
@@ -260,32 +189,24 @@ class Packer:
         }
         if self.config.candidates:
             listed = [self._candidates(surface, row) for surface, row in zip(surfaces, rows, strict=True)]
-            shape = (-1, self.config.candidates)
-            arrays["candidates"] = np.array([rows for rows, _ in listed], np.int32).reshape(shape)
-            if self.config.unlinked:
-                arrays["priors"] = np.array([priors for _, priors in listed], np.float16).reshape(shape)
+            arrays["candidates"] = np.array(listed, np.int32).reshape(-1, self.config.candidates)
         return arrays
 
-    def _candidates(self, surface: str, row: int) -> tuple[list[int], list[float]]:
-        """Return the rows the surface may mean, best first, and their priors; the entity itself is always among them.
-
-        Names with a capital have flat priors: what "Chicago" means most often says little about the news of the day.
-        """
+    def _candidates(self, surface: str, row: int) -> list[int]:
+        """Return the rows the surface may mean, best first; the entity itself is always among them."""
         size, rivals = self.config.candidates, self._listed(surface)
-        if row > MASK and all(other != row for other, _ in rivals):
-            rivals = [*rivals[: size - 1], (row, 0.0 if surface.islower() else 1.0)]
-        empty = size - len(rivals)
-        return [other for other, _ in rivals] + [PAD] * empty, [prior for _, prior in rivals] + [1.0] * empty
+        if row > MASK and row not in rivals:
+            rivals = [*rivals[: size - 1], row]
+        return rivals + [PAD] * (size - len(rivals))
 
-    def _listed(self, surface: str) -> list[tuple[int, float]]:
-        """Return the rows that the store has for a surface, best first, and their priors."""
+    def _listed(self, surface: str) -> list[int]:
+        """Return the rows that the store has for a surface, best first."""
         found = self._rivals.get(surface)
         if found is None:
             assert self.store is not None
-            size, flat = self.config.candidates, not surface.islower()
-            told = ((self.vocabulary.row(one.entity), one.prior or 0.0) for one in self.store.lookup(surface, 2 * size))
-            found = [(row, 1.0 if flat else prior) for row, prior in told if row is not None][:size]
-            self._rivals[surface] = found
+            size = self.config.candidates
+            rows = (self.vocabulary.row(one.entity) for one in self.store.lookup(surface, 2 * size))
+            found = self._rivals[surface] = [row for row in rows if row is not None][:size]
         return found
 
 

@@ -20,8 +20,6 @@ from deixis.artefacts import MANIFEST, Manifest, digest_file, folder_aside, read
 from deixis.corpus.completion import describe
 from deixis.corpus.counting import digests
 from deixis.corpus.packing import Packer, PackingConfig
-from deixis.corpus.shortening import is_team
-from deixis.documents import normalise_title
 from deixis.errors import DeixisError, InputError
 from deixis.knowledge.names import Names
 from deixis.knowledge.vocabulary import Vocabulary
@@ -46,12 +44,11 @@ class _Sources:
     tokenizer: Path
     redirects: Mapping[str, str]
     store: Path | None
-    teams: frozenset[str] = frozenset()  # for shortened names
 
     def packer(self) -> Packer:
         store = None if self.store is None else Names.open(self.store)
         vocabulary, tokenizer = Vocabulary.load(self.vocabulary), Tokenizer.load(self.tokenizer)
-        return Packer(self.config, vocabulary, tokenizer, self.redirects, store, self.teams)
+        return Packer(self.config, vocabulary, tokenizer, self.redirects, store)
 
 
 class _Part(NamedTuple):
@@ -84,10 +81,7 @@ def build_windows(
     config = config or PackingConfig()
     if config.candidates and store is None:
         raise InputError("candidate rows were asked for without a store; give one, or leave them out")
-    if config.shortened and store is None:
-        raise InputError("shortened names were asked for without a store, which knows what else they mean; give one")
-    teams = _teams(descriptions) if config.shortened else frozenset[str]()
-    sources = _Sources(config, vocabulary, tokenizer, redirects or {}, store, teams)
+    sources = _Sources(config, vocabulary, tokenizer, redirects or {}, store)
     manifest = _planned(sources, articles, descriptions)
     if (folder / MANIFEST).exists() and _finished(folder, manifest):
         return Manifest.load(folder / MANIFEST, "windows")
@@ -102,12 +96,6 @@ def build_windows(
     return finished
 
 
-def _teams(descriptions: Sequence[Path]) -> frozenset[str]:
-    """Return the titles that are described as teams."""
-    lines = (line.decode("utf-8", "replace").split("\t") for path in descriptions for _, line in read_lines(path))
-    return frozenset(normalise_title(fields[0]) for fields in lines if len(fields) > 1 and is_team(fields[1]))
-
-
 def _planned(sources: _Sources, articles: Sequence[Path], descriptions: Sequence[Path]) -> Manifest:
     """Return the manifest without files: its digest says which parts on disk belong to this run."""
     Tokenizer.load(sources.tokenizer)  # says what is wrong with the folder, if anything is
@@ -116,7 +104,7 @@ def _planned(sources: _Sources, articles: Sequence[Path], descriptions: Sequence
         "vocabulary": Vocabulary.load(sources.vocabulary).digest,
         "tokenizer": digest_file(tokenizer if tokenizer.exists() else sources.tokenizer / "vocab.txt"),
     }
-    if sources.store is not None and (sources.config.candidates or sources.config.shortened):
+    if sources.store is not None and sources.config.candidates:
         parents["candidates"] = Manifest.load(sources.store / MANIFEST, "candidates").digest
     if sources.redirects:
         told = orjson.dumps(dict(sources.redirects), option=orjson.OPT_SORT_KEYS)
@@ -192,7 +180,7 @@ def _make(part: _Part) -> list[str]:
 def _read(part: _Part, packer: Packer, complaints: list[str]) -> Iterator[Article]:
     for place, line in part.lines:
         try:
-            article = describe(line, packer.config.unlinked) if part.described else Article.from_json(line)
+            article = describe(line) if part.described else Article.from_json(line)
         except InputError as error:
             packer.counts["lines dropped: not readable"] += 1
             complaints.append(f"{place}: {error}")

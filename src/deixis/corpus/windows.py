@@ -6,9 +6,8 @@ A folder holds a manifest and, for each split, flat arrays; window `i` owns the 
     train/window_offsets.npy    (windows + 1,) int64, into pieces
     train/mention_offsets.npy   (windows + 1,) int64, into the three below
     train/spans.npy             (mentions, 2)  uint16; [start, end) in pieces of the window
-    train/rows.npy              (mentions,)    int32; the entity's row; [UNK] outside the vocabulary, [MASK] unlabelled
+    train/rows.npy              (mentions,)    int32; the entity's row; [UNK] outside the vocabulary
     train/candidates.npy        (mentions, k)  int32; rows the surface may mean, best first, [PAD] behind; optional
-    train/priors.npy            (mentions, k)  float16; how often a surface in lower case means each, else 1; optional
 """
 
 from __future__ import annotations
@@ -51,7 +50,6 @@ class WindowSet:
     spans: NDArray[np.uint16]
     rows: NDArray[np.int32]
     candidates: NDArray[np.int32] | None
-    priors: NDArray[np.float16] | None
 
     @classmethod
     def open(cls, folder: Path, split: Split = "train", vocabulary: Vocabulary | None = None) -> WindowSet:
@@ -80,7 +78,6 @@ class WindowSet:
             spans=array("spans"),
             rows=array("rows"),
             candidates=array("candidates") if manifest.parameters.get("candidates") else None,
-            priors=array("priors") if manifest.parameters.get("unlinked") else None,
         )
 
     def __len__(self) -> int:

@@ -4,7 +4,6 @@ python -m deixis.training pretrain bert/ windows/ model/ --vocabulary vocabulary
 torchrun --nproc-per-node 8 -m deixis.training pretrain model-1/ windows/ model-2/ --recipe paper-stage2
 python -m deixis.training finetune model/ aida-train.jsonl tuned/ --set epochs=3
 python -m deixis.training describe bert/ vocabulary.jsonl descriptions.tsv.xz vectors.npy
-python -m deixis.training average mean/ model-2/=0.5 model-3/=0.5 --start bert/=0.1 --trust 0.7
 """
 
 from __future__ import annotations
@@ -15,9 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
-from deixis.artefacts import MANIFEST, Manifest, digest_file
-from deixis.errors import DeixisError, InputError
-from deixis.folder.model_folder import ModelFolder
+from deixis.errors import DeixisError
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.config import WordsSee
 from deixis.training.descriptions import describe, read_descriptions, save_vectors
@@ -25,7 +22,6 @@ from deixis.training.distributed import Processes, processes
 from deixis.training.loop import Step
 from deixis.training.recipe import PRESETS, read_recipe
 from deixis.training.runs import Output, Start, finetune, pretrain, read_documents
-from deixis.training.weight_averaging import average, read_weighted, trust
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -44,21 +40,6 @@ def main(arguments: list[str] | None = None) -> int:
                     centre=given.centre,
                 )
                 save_vectors(vectors, given.out)
-                return 0
-            if given.command == "average":
-                models = [(ModelFolder.load(folder), weight) for folder, weight in given.models]
-                parents = {
-                    f"model {weight:g}": Manifest.load(folder / MANIFEST, "model").digest
-                    for folder, weight in given.models
-                }
-                mean = average(models, given.start)
-                if given.start is not None:
-                    folder, weight = given.start
-                    parents[f"start {weight:g}"] = digest_file(folder / "model.safetensors")
-                if given.trust is not None:
-                    trust(mean, given.trust)
-                told = {} if given.trust is None else {"trust": given.trust}
-                mean.save(given.out, table=given.table, parents=parents, parameters=told)
                 return 0
             for _ in _steps(given, group):
                 pass
@@ -79,7 +60,7 @@ def _steps(given: argparse.Namespace, group: Processes) -> Iterator[Step]:
         return finetune(Start(given.start), read_documents(given.data), held_out, recipe, output, group)
     layers = given.answer_layers, given.entity_size, given.placeholder_layers
     start = Start(given.start, given.vocabulary, given.words_see, *layers)
-    return pretrain(start, given.data, recipe, output, group, given.descriptions, given.prefix, given.teacher)
+    return pretrain(start, given.data, recipe, output, group, given.descriptions, given.prefix)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -110,16 +91,6 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--entity-size", type=int)
         command.add_argument("--descriptions", type=Path, action="append", help="TSV files, or one .npy of vectors")
         command.add_argument("--prefix", default="", help="what the encoder wants before a text")
-        command.add_argument(
-            "--teacher", type=_weighted, action="append", default=[], metavar="MODEL=WEIGHT", help="weights add up to 1"
-        )
-    command = commands.add_parser("average")
-    command.add_argument("out", type=Path, help="the model folder to write")
-    command.add_argument("models", type=_weighted, nargs="+", metavar="MODEL=WEIGHT", help="weights add up to 1")
-    command.add_argument("--start", type=_weighted, metavar="BERT=WEIGHT", help="its part of the encoder's mean")
-    command.add_argument("--trust", type=float, metavar="PART", help="how far from [MASK] a decided entity is, 0 to 1")
-    command.add_argument("--table", default="fp32", choices=["fp32", "fp16", "int8"])
-    command.add_argument("--device")
     command = commands.add_parser("describe")
     command.add_argument("encoder", type=Path, help="a BERT folder")
     command.add_argument("vocabulary", type=Path)
@@ -130,13 +101,6 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--centre", action="store_true", help="subtract the mean of all vectors")
     command.add_argument("--device")
     return parser
-
-
-def _weighted(text: str) -> tuple[Path, float]:
-    try:
-        return read_weighted(text)
-    except InputError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 if __name__ == "__main__":

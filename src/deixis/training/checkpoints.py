@@ -1,6 +1,6 @@
-"""Checkpoints of a run: weights, optimiser, averages and the number of steps taken; no pickle.
+"""Checkpoints of a run: weights, optimiser and the number of steps taken; no pickle.
 
-    step-00001200/state.safetensors    weight/…, exp_avg/…, exp_avg_sq/…, step/…, mean/…
+    step-00001200/state.safetensors    weight/…, exp_avg/…, exp_avg_sq/…, step/…
                   manifest.json        the recipe and the step
 
 Random states and the place in the data need no file: both are functions of the recipe's seed and the step.

@@ -15,7 +15,7 @@ from deixis.documents import Candidate, Document
 from deixis.errors import InputError
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.encoding import Tokenizer, Window, windows_of
-from deixis.network.special import MASK, PAD, UNK
+from deixis.network.special import MASK, PAD
 
 __all__ = ["TrainingData"]
 
@@ -35,7 +35,6 @@ class TrainingData:
     cls: int
     sep: int
     mask: int
-    priors: NDArray[Any] | None = None  # (mentions, k)
 
     @classmethod
     def of_windows(cls, windows: WindowSet, tokenizer: Tokenizer, top: int = 30) -> TrainingData:
@@ -50,7 +49,6 @@ class TrainingData:
             tokenizer.cls,
             tokenizer.sep,
             tokenizer.mask,
-            None if windows.priors is None else windows.priors[:, :top],
         )
 
     @classmethod
@@ -92,11 +90,9 @@ class TrainingData:
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
-    def usable(self, unknown: bool, unlabelled: bool) -> Ints:
-        """Return the windows with something to predict: labels, and if asked for [UNK] and missing labels."""
-        rows = np.asarray(self.rows)
-        can = ((rows != UNK) | unknown) & ((rows != MASK) | unlabelled)
-        before = np.concatenate(([0], np.cumsum(can)))
+    def usable(self) -> Ints:
+        """Return the windows with an entity of the vocabulary."""
+        before = np.concatenate(([0], np.cumsum(np.asarray(self.rows) > MASK)))
         return np.flatnonzero(np.diff(before[self.mention_offsets]))
 
 

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from deixis.errors import DeixisError, InputError
+from deixis.errors import DeixisError
 from deixis.network.model import Network
 from deixis.training.checkpoints import Saved, Saving
 from deixis.training.data import TrainingData
 from deixis.training.descriptions import DescribedTable
 from deixis.training.distributed import Processes
-from deixis.training.objectives import outcome
-from deixis.training.optimiser import Average, Optimiser, freeze
+from deixis.training.objectives import AddedLoss, outcome
+from deixis.training.optimiser import Optimiser, freeze
 from deixis.training.recipe import Recipe
 from deixis.training.steps import Plan, StepData, ahead
-from deixis.training.teachers import Teachers, taught
 
 __all__ = ["Diverged", "HeldOut", "Step", "evaluate", "train"]
-
-
-logger = logging.getLogger(__name__)
 
 
 class Diverged(DeixisError):  # noqa: N818 - a state of the run
@@ -76,21 +70,16 @@ def train(
     held_out: TrainingData | None = None,
     processes: Processes | None = None,
     saving: Saving | None = None,
-    teachers: Teachers | None = None,
+    added: AddedLoss | None = None,
     check_every: int = 20,
 ) -> Iterator[Step]:
     """Train a network in place and yield every step.
 
     With `saving`, the run continues from the newest checkpoint there, and writes its own. When the generator is
-    exhausted the network holds the trained weights (their average where the recipe asks for it), in fp32.
+    exhausted the network holds the trained weights, in fp32. What `added` returns is added to the loss of each pass.
     """
     processes = processes or Processes()
-    if (recipe.teacher_weight > 0) != (teachers is not None):
-        raise InputError("teachers and a teacher_weight above 0 go together; give both or neither")
-    for field in ("rivals", "decided", "word_prior"):
-        if teachers is None and getattr(recipe, field) > 0:
-            raise InputError(f"{field} is above 0 but there are no teachers to ask; give some, or set {field}=0")
-    run = _Run(network, Plan.of(data, recipe), processes, teachers)
+    run = _Run(network, Plan.of(data, recipe), processes, added)
     first = 0 if saving is None else run.restore(saving)
     steps = ahead(run.plan.run(first, processes.rank, processes.size), pin=processes.device.type == "cuda")
     watch = _Watch(check_every)
@@ -105,8 +94,6 @@ def train(
             if saves and saving is not None:
                 run.save(saving, item.step + 1)
             yield step
-        if run.average is not None:
-            run.average.swap()
     finally:
         steps.close()  # type: ignore[attr-defined]  # a generator: its thread ends with it
         run.close()
@@ -115,27 +102,22 @@ def train(
 class _Run:
     """A network with all that its training needs."""
 
-    def __init__(self, network: Network, plan: Plan, processes: Processes, teachers: Teachers | None) -> None:
+    def __init__(self, network: Network, plan: Plan, processes: Processes, added: AddedLoss | None) -> None:
         recipe = plan.recipe
-        self.network, self.plan, self.processes, self.recipe = network, plan, processes, recipe
+        self.network, self.plan, self.processes, self.recipe, self.added = network, plan, processes, recipe, added
         on_gpu = processes.device.type == "cuda"
         network.to(processes.device).train()
         bf16 = recipe.precision == "bf16" or (recipe.precision == "auto" and on_gpu)
         network.precision = torch.bfloat16 if bf16 else torch.float32
-        self.teachers = None if teachers is None else teachers.to(processes.device, network.precision)
         network.set_dropout(recipe.dropout, recipe.attention_dropout)
         table = network.entity_embeddings.entity_embeddings
         if isinstance(table, DescribedTable):
             table.dropout = recipe.row_dropout
-        compiled = recipe.compile in ("on", "tuned") or (recipe.compile == "auto" and on_gpu)
-        network.compile_layers(compiled)
+        network.compile_layers(recipe.compile == "on" or (recipe.compile == "auto" and on_gpu))
         if on_gpu:
             torch.set_float32_matmul_precision("high")  # the few products that stay in fp32 use the tensor cores too
-        if processes.leads and (other := recipe.differences(_shape(network))):
-            logger.warning("the recipe was written for another encoder: %s", "; ".join(other))
         trained = freeze(network, recipe)
         self.optimiser = Optimiser(trained, network.config.num_hidden_layers, plan.steps, recipe)
-        self.average = Average(trained, recipe.average) if recipe.average > 0 else None
 
     def step(self, item: StepData) -> Step:
         """Take one step: as many passes as it needs, then an update."""
@@ -144,18 +126,12 @@ class _Run:
         torch.manual_seed(hash((self.recipe.seed, item.step, self.processes.rank)) % 2**63)
         sums = torch.zeros(2, device=device)
         for one in item.passes:
-            data = one.to(device)
-            if self.teachers is None:
-                result = outcome(self.network, data, self.recipe.candidate_weight)
-            else:
-                result = taught(self.network, data, self.recipe, self.teachers)
+            result = outcome(self.network, one.to(device), self.recipe.candidate_weight, self.added)
             (result.loss / max(1, item.targets)).backward()  # type: ignore[no-untyped-call]
             sums += torch.stack((result.loss.detach(), result.correct.float()))
         self.processes.sum_gradients(self.optimiser.named.values())
         self.processes.sum(sums)
         norm = self.optimiser.update(item.step)
-        if self.average is not None:
-            self.average.update(item.step)
         return Step(
             item.step + 1,
             self.plan.steps,
@@ -170,19 +146,12 @@ class _Run:
 
     def with_held_out(self, step: Step, data: TrainingData) -> Step:
         """Return the step with what held-out windows say of the network now."""
-        if self.average is not None:
-            self.average.swap()
-        result = evaluate(self.network, data, self.recipe, self.processes)
-        if self.average is not None:
-            self.average.swap()
-        fields = {name: getattr(step, name) for name in Step.__dataclass_fields__}
-        return Step(**(fields | {"held_out": result}))
+        return replace(step, held_out=evaluate(self.network, data, self.recipe, self.processes))
 
     def saved(self) -> Saved:
         """Return all tensors that a later run needs to go on."""
         weights = {f"weight/{name}": parameter.detach() for name, parameter in self.optimiser.named.items()}
-        mean = {} if self.average is None else {f"mean/{name}": x for name, x in self.average.mean.items()}
-        return Saved({**weights, **mean, **self.optimiser.state()})
+        return Saved({**weights, **self.optimiser.state()})
 
     def save(self, saving: Saving, step: int) -> None:
         """Write a checkpoint, from one process, while the others wait."""
@@ -199,8 +168,6 @@ class _Run:
         step, saved = found
         for name, parameter in self.optimiser.named.items():
             parameter.copy_(saved.tensors[f"weight/{name}"])
-            if self.average is not None:
-                self.average.mean[name].copy_(saved.tensors[f"mean/{name}"])
         self.optimiser.restore(saved.tensors)
         return step
 
@@ -209,18 +176,6 @@ class _Run:
         self.network.precision = torch.float32
         self.network.compile_layers(False)
         self.network.eval()
-
-
-def _shape(network: Network) -> dict[str, Any]:
-    config = network.config
-    return {
-        "hidden_layers": config.num_hidden_layers,
-        "hidden_size": config.hidden_size,
-        "attention_heads": config.num_attention_heads,
-        "head_size": config.hidden_size // config.num_attention_heads,
-        "activation": config.hidden_act,
-        "max_words": config.max_position_embeddings,
-    }
 
 
 class _Watch:
@@ -251,7 +206,7 @@ class _Watch:
 def evaluate(network: Network, data: TrainingData, recipe: Recipe, processes: Processes | None = None) -> HeldOut:
     """Predict the masked entities of held-out windows; the masks are always the same."""
     processes = processes or Processes()
-    plan = Plan.of(data, replace(recipe, word_dropout=0.0, teacher_weight=0.0))
+    plan = Plan.of(data, replace(recipe, word_dropout=0.0))
     was = network.training
     network.eval()
     sums = torch.zeros(3, device=processes.device, dtype=torch.float64)

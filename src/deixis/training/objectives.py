@@ -12,11 +12,14 @@ import torch.nn.functional as F  # noqa: N812 - the field's own name for it
 from torch import Tensor
 
 from deixis.network.model import Network
-from deixis.network.reading import Static
 from deixis.network.special import PAD
 from deixis.training.steps import Pass
 
-__all__ = ["Outcome", "candidate_loss", "labelled_loss", "outcome", "read_targets", "score_rows", "vocabulary_loss"]
+__all__ = ["AddedLoss", "Outcome", "candidate_loss", "outcome", "score_rows", "vocabulary_loss"]
+
+# What a recipe may add to the loss of a pass: of the network, the pass and m_e of its targets (targets, entity_size),
+# summed over the targets. Distillation, for one.
+AddedLoss = Callable[[Network, Pass, Tensor], Tensor]
 
 CELLS = 1 << 26  # of logits in memory at once: 256 MiB in fp32
 
@@ -29,37 +32,27 @@ class Outcome:
     correct: Tensor  # () int64: targets whose entity had the highest score
 
 
-def outcome(network: Network, data: Pass, candidate_weight: float) -> Outcome:
-    """Predict the targets of a pass with one loss or both."""
-    return labelled_loss(network, read_targets(network, data), data.labels, data.candidates, candidate_weight)
-
-
-def read_targets(network: Network, data: Pass, static: Static | None = None) -> Tensor:
-    """Return m_e of the targets of a pass, (targets, entity_size); `static` is what was read of its batch before."""
-    answers = network.answer(network.read(data.batch) if static is None else static, data.entities)
-    states: Tensor = network.entity_predictions(answers.index_select(0, data.targets).float())
-    return states
+def outcome(network: Network, data: Pass, candidate_weight: float, added: AddedLoss | None = None) -> Outcome:
+    """Predict the targets of a pass: the loss over the vocabulary, the one over candidates, or a mixture."""
+    answers = network.answer(network.read(data.batch), data.entities)
+    states = network.entity_predictions(answers.index_select(0, data.targets).float())
+    results: list[tuple[float, Outcome]] = []
+    if candidate_weight < 1:
+        results.append((1 - candidate_weight, vocabulary_loss(network, states, data.labels)))
+    if candidate_weight > 0:
+        if data.candidates is None:
+            raise ValueError("candidate_weight is above 0, but the pass has no candidates")
+        results.append((candidate_weight, candidate_loss(network, states, data.labels, data.candidates)))
+    loss = torch.stack([weight * result.loss for weight, result in results]).sum()
+    if added is not None:
+        loss = loss + added(network, data, states)
+    return Outcome(loss, results[0][1].correct)
 
 
 def score_rows(network: Network, states: Tensor, rows: Tensor) -> Tensor:
     """Return B*·m_e + b*_o of entities (targets, n)."""
     weight, bias = network.candidate_rows(rows)
     return (weight @ states.unsqueeze(-1)).squeeze(-1) + bias
-
-
-def labelled_loss(
-    network: Network, states: Tensor, labels: Tensor, candidates: Tensor | None, candidate_weight: float
-) -> Outcome:
-    """Mix the loss over the vocabulary with that over candidates."""
-    results: list[tuple[float, Outcome]] = []
-    if candidate_weight < 1:
-        results.append((1 - candidate_weight, vocabulary_loss(network, states, labels)))
-    if candidate_weight > 0:
-        if candidates is None:
-            raise ValueError("candidate_weight is above 0, but the pass has no candidates")
-        results.append((candidate_weight, candidate_loss(network, states, labels, candidates)))
-    loss = torch.stack([weight * result.loss for weight, result in results]).sum()
-    return Outcome(loss, results[0][1].correct)
 
 
 def vocabulary_loss(network: Network, states: Tensor, labels: Tensor) -> Outcome:

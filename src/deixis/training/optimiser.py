@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from deixis.network.model import Network
 from deixis.training.recipe import Recipe
 
-__all__ = ["Average", "Optimiser", "freeze", "rate_at"]
+__all__ = ["Optimiser", "freeze", "rate_at"]
 
 TABLE = "entity_embeddings.entity_embeddings."
 ENTITIES = (TABLE, "entity_predictions.bias")
@@ -91,6 +91,7 @@ class Optimiser:
         self.adam = torch.optim.AdamW(
             [{"params": [self.named[name] for name in group.names]} for group in self.groups],
             betas=(recipe.beta1, recipe.beta2),
+            eps=recipe.epsilon,
             fused=on_gpu,
         )
 
@@ -99,19 +100,10 @@ class Optimiser:
         clip = self.recipe.clip or float("inf")
         norm = nn.utils.clip_grad_norm_(self.named.values(), clip)
         for settings, group in zip(self.adam.param_groups, self.groups, strict=True):
-            settings.update(self._settings(group, step))
+            settings.update(lr=group.rate * rate_at(step, self.steps, self.recipe), weight_decay=group.decay)
         self.adam.step()
         self.adam.zero_grad(set_to_none=True)
         return norm
-
-    def _settings(self, group: Group, step: int) -> dict[str, float]:
-        rate = group.rate * rate_at(step, self.steps, self.recipe)
-        if self.recipe.bias_correction:
-            return {"lr": rate, "eps": self.recipe.epsilon, "weight_decay": group.decay}
-        # torch's AdamW always corrects: m / (1 - β1^t), v / (1 - β2^t). Rate and ε that undo it, exactly:
-        first, second = 1 - self.recipe.beta1 ** (step + 1), (1 - self.recipe.beta2 ** (step + 1)) ** 0.5
-        scale = first / second
-        return {"lr": rate * scale, "eps": self.recipe.epsilon / second, "weight_decay": group.decay / scale}
 
     def state(self) -> dict[str, Tensor]:
         """Return the optimiser's tensors by name."""
@@ -130,26 +122,3 @@ class Optimiser:
                 on_cpu = key == "step" and not self.adam.param_groups[0]["fused"]
                 state[key] = value.clone() if on_cpu else value.to(parameter.device, copy=True)
             self.adam.state[parameter] = state
-
-
-class Average:
-    """The exponential moving average of the trained parameters."""
-
-    def __init__(self, trained: list[tuple[str, nn.Parameter]], decay: float) -> None:
-        self.decay = decay
-        self.named = dict(trained)
-        self.mean = {name: parameter.detach().clone() for name, parameter in trained}
-
-    def update(self, step: int) -> None:
-        """Take the parameters after a step, from 0, into the average; early steps weigh more, as there are few."""
-        weight = 1 - min(self.decay, (1 + step) / (10 + step))
-        means, values = list(self.mean.values()), [parameter.detach() for parameter in self.named.values()]
-        torch._foreach_lerp_(means, values, weight)
-
-    @torch.no_grad()
-    def swap(self) -> None:
-        """Exchange parameters and averages; calling it twice changes nothing."""
-        for name, parameter in self.named.items():
-            kept = parameter.detach().clone()
-            parameter.copy_(self.mean[name])
-            self.mean[name].copy_(kept)

@@ -23,14 +23,7 @@ class Recipe:
     candidate_weight: float = 0.0  # 0: the loss of equation 1; 1: of equation 3, over candidates; between: mixed
     mask_rate: float = 0.3  # the part of a window's entities that become [MASK], at least one
     mask_rate_high: float | None = None  # each window draws its rate between mask_rate and this; None: mask_rate
-    unknown_targets: bool = False  # [UNK] is masked and predicted too, as in the released code
-    visible_in_loss: bool = False  # entities that were not masked are predicted too, as in the released code
     candidates: int = 30  # of a mention, by prior, take part in equation 3
-    teacher_weight: float = 0.0  # the part of the loss that is what teachers say of the candidates; the rest as above
-    temperature: float = 1.0  # divides the scores of teachers and of the model where they are compared
-    rivals: int = 0  # entities beside the candidates that teachers are asked about: those the model finds likeliest
-    decided: float = 0.0  # with teachers: answer again, up to this part of the targets being the model's own decisions
-    word_prior: float = 0.0  # times log p(e|m) is added to what teachers say of words in lower case
 
     # How long, how fast. A step is one update, an epoch every window once.
     epochs: float = 1.0
@@ -49,27 +42,17 @@ class Recipe:
     beta1: float = 0.9
     beta2: float = 0.999
     epsilon: float = 1e-6
-    bias_correction: bool = True  # False: as in the released code
     weight_decay: float = 0.01  # not of biases and layer norms
     clip: float = 1.0  # largest norm of the gradient; 0: any
     dropout: float = 0.1
     attention_dropout: float | None = None  # None: dropout
     word_dropout: float = 0.0  # the part of the word pieces that are read as [MASK]
     row_dropout: float = 0.0  # the part of the entities that have only their text in a pass; for rows from text
-    average: float = 0.0  # export the exponential moving average of the weights, with this decay; 0: the weights
 
     # The machine.
     seed: int = 0
     precision: Literal["auto", "fp32", "bf16"] = "auto"  # auto: bf16 on a GPU
-    compile: Literal["auto", "on", "tuned", "off"] = "auto"  # auto: on a GPU; tuned: trying kernels out for minutes
-
-    # The encoder that a recipe was written for: another is trained all the same. None: any.
-    hidden_layers: int | None = None
-    hidden_size: int | None = None
-    attention_heads: int | None = None
-    head_size: int | None = None
-    activation: str | None = None
-    max_words: int | None = None
+    compile: Literal["auto", "on", "off"] = "auto"  # auto: on a GPU
 
     def __post_init__(self) -> None:
         for name, kind in get_type_hints(Recipe).items():
@@ -87,14 +70,6 @@ class Recipe:
                 raise InputError(f"a recipe has no field {name!r}; its fields are {', '.join(hints)}")
         return replace(self, **{name: _read(name, value, hints[name]) for name, value in settings.items()})
 
-    def differences(self, shape: Mapping[str, Any]) -> list[str]:
-        """Say in which fields an encoder differs from the one that the recipe was written for."""
-        return [
-            f"{name} is {value}, not {getattr(self, name)}"
-            for name, value in shape.items()
-            if getattr(self, name) not in (None, value)
-        ]
-
     def to_json(self) -> dict[str, Any]:
         """Return the fields as a JSON object."""
         return asdict(self)
@@ -106,11 +81,6 @@ _RANGES: tuple[tuple[str, float, float], ...] = (
     ("mask_rate", 0, 1),
     ("mask_rate_high", 0, 1),
     ("candidates", 1, _INFINITE),
-    ("teacher_weight", 0, 1),
-    ("temperature", 0.01, _INFINITE),
-    ("rivals", 0, _INFINITE),
-    ("decided", 0, 1),
-    ("word_prior", 0, _INFINITE),
     ("epochs", 0, _INFINITE),
     ("batch", 1, _INFINITE),
     ("pieces_at_once", 1, _INFINITE),
@@ -122,7 +92,6 @@ _RANGES: tuple[tuple[str, float, float], ...] = (
     ("attention_dropout", 0, 0.99),
     ("word_dropout", 0, 0.99),
     ("row_dropout", 0, 0.99),
-    ("average", 0, 0.9999999),
 )
 
 
@@ -190,31 +159,16 @@ def _read(name: str, value: Any, kind: Any) -> Any:
     raise InputError(f"{name} is {value!r}; expected {_named(choices)}")
 
 
-_BERT_LARGE = {
-    "hidden_layers": 24,
-    "hidden_size": 1024,
-    "attention_heads": 16,
-    "head_size": 64,
-    "activation": "gelu",
-    "max_words": 512,
-    "pieces_at_once": 32_768,  # about 30 GiB at this shape
-}
+_LARGE = 32_768  # pieces at once: about 30 GiB with BERT-large
 # A 12×384 encoder and about 3 M links. B learns ten times as fast as what reads the text: with few links an entity,
 # a fast encoder forgets what it knew before the entities have found their places.
-_SMALL = Recipe(
-    batch=256, dropout=0.1, attention_dropout=0.0, average=0.999, warmup_steps=200, hidden_layers=12, hidden_size=384
-)
+_SMALL = Recipe(batch=256, dropout=0.1, attention_dropout=0.0, warmup_steps=200)
 
 PRESETS: Mapping[str, Recipe] = {
     "paper-stage1": Recipe(
-        train="new",
-        epochs=1,
-        learning_rate=5e-4,
-        warmup_steps=1000,
-        decay="none",
-        **_BERT_LARGE,  # type: ignore[arg-type]
+        train="new", epochs=1, learning_rate=5e-4, warmup_steps=1000, decay="none", pieces_at_once=_LARGE
     ),
-    "paper-stage2": Recipe(train="all", epochs=6, learning_rate=5e-5, warmup_steps=1000, **_BERT_LARGE),  # type: ignore[arg-type]
+    "paper-stage2": Recipe(train="all", epochs=6, learning_rate=5e-5, warmup_steps=1000, pieces_at_once=_LARGE),
     "paper-finetune": Recipe(
         train="all-but-entities",
         candidate_weight=1.0,
@@ -223,7 +177,7 @@ PRESETS: Mapping[str, Recipe] = {
         batch=16,
         learning_rate=2e-5,
         warmup_fraction=0.1,
-        **_BERT_LARGE,  # type: ignore[arg-type]
+        pieces_at_once=_LARGE,
     ),
     "small-stage1": replace(_SMALL, train="new", epochs=1, learning_rate=1e-3, decay="none"),
     "small-stage2": replace(

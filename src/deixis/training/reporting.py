@@ -1,8 +1,7 @@
-"""What a run tells: a line on stderr, metrics as JSON lines, TensorBoard where it is installed."""
+"""What a run tells: a line on stderr, and metrics as JSON lines."""
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
 import time
@@ -18,7 +17,6 @@ __all__ = ["report"]
 def report(steps: Iterable[Step], folder: Path | None, every: int = 20, quiet: bool = False) -> Iterator[Step]:
     """Pass steps on and tell of every n-th, of the last, and of those with held-out accuracy."""
     metrics = None if folder is None else (folder / "metrics.jsonl").open("a")
-    board = None if folder is None else _board(folder)
     begun, pieces = time.perf_counter(), 0
     since = 0  # steps since the last line
     try:
@@ -28,8 +26,6 @@ def report(steps: Iterable[Step], folder: Path | None, every: int = 20, quiet: b
                 record = _record(step, pieces, since, begun)
                 if metrics is not None:
                     print(json.dumps(record), file=metrics, flush=True)
-                if board is not None:
-                    _show(board, record)
                 if not quiet:
                     _line(record)
                 begun, pieces, since = time.perf_counter(), 0, 0
@@ -39,8 +35,6 @@ def report(steps: Iterable[Step], folder: Path | None, every: int = 20, quiet: b
             print(file=sys.stderr)
         if metrics is not None:
             metrics.close()
-        if board is not None:
-            board.close()
 
 
 def _record(step: Step, pieces: int, since: int, begun: float) -> dict[str, Any]:
@@ -74,16 +68,3 @@ def _line(record: dict[str, Any]) -> None:
         print(f"\r\x1b[K{text}", end="\n" if held_out else "", file=sys.stderr, flush=True)
     else:
         print(text, file=sys.stderr, flush=True)
-
-
-def _board(folder: Path) -> Any:
-    try:
-        return importlib.import_module("torch.utils.tensorboard").SummaryWriter(str(folder / "tensorboard"))
-    except ImportError:
-        return None
-
-
-def _show(board: Any, record: dict[str, Any]) -> None:
-    for name in ("loss", "accuracy", "gradient_norm", "pieces_per_s", "held_out_loss", "held_out_accuracy"):
-        if name in record:
-            board.add_scalar(name, record[name], record["step"])

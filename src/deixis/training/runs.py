@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,9 +22,9 @@ from deixis.training.data import TrainingData
 from deixis.training.descriptions import describe, describe_table, fold, load_vectors, read_descriptions, save_vectors
 from deixis.training.distributed import Processes
 from deixis.training.loop import Step, train
+from deixis.training.objectives import AddedLoss
 from deixis.training.recipe import Recipe
 from deixis.training.reporting import report
-from deixis.training.teachers import Teachers
 
 __all__ = ["Output", "Start", "finetune", "pretrain", "read_documents"]
 
@@ -95,14 +95,13 @@ def pretrain(
     processes: Processes,
     descriptions: list[Path] | None = None,
     prefix: str = "",
-    teachers: Sequence[tuple[Path, float]] = (),
+    added: AddedLoss | None = None,
 ) -> Iterator[Step]:
     """Train on windows and write a model folder; `descriptions` are TSV files, or one .npy that `describe` made.
 
-    `teachers` are model folders whose answers the model learns too, with their weights.
+    What `added` returns is added to the loss of each pass.
     """
     model = start.load(recipe.seed)
-    taught = Teachers.of([(ModelFolder.load(path), weight) for path, weight in teachers], model) if teachers else None
     parents = {"start": start.digest(), "windows": Manifest.load(windows / MANIFEST, "windows").digest}
     data, held_out = (
         TrainingData.of_windows(WindowSet.open(windows, split, model.vocabulary), model.tokenizer, recipe.candidates)
@@ -111,9 +110,8 @@ def pretrain(
     if descriptions:
         _describe(model, start, descriptions, prefix, output, processes, recipe.seed)
         parents["descriptions"] = _digest_of(descriptions)
-    parents |= {f"teacher {weight:g} {n}": Start(path).digest() for n, (path, weight) in enumerate(teachers, 1)}
     other = held_out if len(held_out) else None
-    yield from _run(model, data, other, recipe, output, processes, parents, start, taught)
+    yield from _run(model, data, other, recipe, output, processes, parents, added)
 
 
 def finetune(
@@ -135,7 +133,7 @@ def finetune(
     train_on = data(documents)
     other = None if held_out is None else data(held_out)
     parents = {"start": start.digest(), "documents": train_on.digest}
-    yield from _run(model, train_on, other, recipe, output, processes, parents, start)
+    yield from _run(model, train_on, other, recipe, output, processes, parents)
 
 
 def read_documents(path: Path) -> Iterator[Document]:
@@ -157,13 +155,12 @@ def _run(
     output: Output,
     processes: Processes,
     parents: dict[str, str],
-    start: Start,
-    teachers: Teachers | None = None,
+    added: AddedLoss | None = None,
 ) -> Iterator[Step]:
     """Train, tell, and write the model when done."""
     output.work.mkdir(parents=True, exist_ok=True)
     saving = Saving(output.work / "checkpoints", output.save_every, output.keep, tuple(parents.items()))
-    steps = train(model.network, data, recipe, held_out=held_out, processes=processes, saving=saving, teachers=teachers)
+    steps = train(model.network, data, recipe, held_out=held_out, processes=processes, saving=saving, added=added)
     if processes.leads:
         steps = report(steps, output.work, output.every, output.quiet)
     yield from steps

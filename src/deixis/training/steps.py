@@ -14,10 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deixis.documents import LEAST_PRIOR
 from deixis.errors import InputError
 from deixis.network.batching import Batch, pack
-from deixis.network.special import MASK, UNK
+from deixis.network.special import MASK
 from deixis.training.data import TrainingData
 from deixis.training.masking import choose_masked, choose_words
 from deixis.training.recipe import Recipe
@@ -37,8 +36,6 @@ class Pass:
     targets: Tensor  # (targets,) which answers are predicted
     labels: Tensor  # (targets,) their rows of B
     candidates: Tensor | None  # (targets, k) rows of B, PAD behind
-    labelled: Tensor | None = None  # (labelled,) which targets have a label; None: all
-    favours: Tensor | None = None  # (targets, k) what is added to teachers' scores of the candidates
 
     def to(self, device: torch.device) -> Pass:
         """Return the pass on a device; from pinned memory this does not wait."""
@@ -87,18 +84,13 @@ class Plan:
     @classmethod
     def of(cls, data: TrainingData, recipe: Recipe) -> Plan:
         """Plan a run; data without anything to predict are refused."""
-        windows = data.usable(recipe.unknown_targets, recipe.teacher_weight > 0)
+        windows = data.usable()
         if not len(windows):
             raise InputError("no window has an entity of the vocabulary; build the windows with this vocabulary")
-        for field in ("candidate_weight", "teacher_weight"):
-            if getattr(recipe, field) > 0 and data.candidates is None:
-                raise InputError(
-                    f"{field} is above 0 but the data have no candidates; give documents or windows with candidates, "
-                    f"or set {field}=0"
-                )
-        if recipe.teacher_weight > 0 and recipe.word_prior > 0 and data.priors is None:
+        if recipe.candidate_weight > 0 and data.candidates is None:
             raise InputError(
-                "word_prior is above 0 but the windows have no priors; build them with --unlinked, or set word_prior=0"
+                "candidate_weight is above 0 but the data have no candidates; give documents or windows with "
+                "candidates, or set candidate_weight=0"
             )
         return cls(data, recipe, windows)
 
@@ -132,17 +124,15 @@ class Plan:
         """Make one process's share of the chosen windows: every `size`-th of them."""
         counts = self.data.window_offsets[chosen + 1] - self.data.window_offsets[chosen] + 2
         mentions, window, masked = self._masks(chosen, epoch)
-        predicted = self._predicted(mentions, masked)
-        targets = int(predicted.sum())
+        targets = int(masked.sum())
         if size > 1:
             mine = window % size == rank
-            mentions, window, masked, predicted = mentions[mine], window[mine] // size, masked[mine], predicted[mine]
+            mentions, window, masked = mentions[mine], window[mine] // size, masked[mine]
         share, lengths = chosen[rank::size], counts[rank::size]
         passes = []
         for part in _split(lengths, self.recipe.pieces_at_once):
             inside = slice(*np.searchsorted(window, (part.start, part.stop)))
-            found = mentions[inside], masked[inside], predicted[inside]
-            passes.append(self._pass(share[part], lengths[part], *found, epoch))
+            passes.append(self._pass(share[part], lengths[part], mentions[inside], masked[inside], epoch))
         return StepData(step, epoch, tuple(passes), targets, int(counts.sum()), len(chosen))
 
     def _masks(self, chosen: Ints, epoch: int) -> tuple[Ints, Ints, Bools]:
@@ -150,21 +140,11 @@ class Plan:
         offsets = self.data.mention_offsets
         mentions, window = _ranges(offsets[chosen], offsets[chosen + 1])
         recipe = self.recipe
-        rows = self.data.rows[mentions]
-        can = ((rows != UNK) | recipe.unknown_targets) & (rows != MASK)
+        can = self.data.rows[mentions] > MASK
         rates = (recipe.mask_rate, recipe.mask_rate if recipe.mask_rate_high is None else recipe.mask_rate_high)
         return mentions, window, choose_masked(mentions, window, can, rates, recipe.seed, epoch)
 
-    def _predicted(self, mentions: Ints, masked: Bools) -> Bools:
-        """Return which mentions are targets: the masked ones, unless the recipe says otherwise."""
-        rows = self.data.rows[mentions]
-        told = masked
-        if self.recipe.visible_in_loss:
-            told = ((rows != UNK) | self.recipe.unknown_targets) & (rows != MASK)
-        taught: Bools = told | (rows == MASK)
-        return taught if self.recipe.teacher_weight > 0 else told
-
-    def _pass(self, chosen: Ints, lengths: Ints, mentions: Ints, masked: Bools, predicted: Bools, epoch: int) -> Pass:
+    def _pass(self, chosen: Ints, lengths: Ints, mentions: Ints, masked: Bools, epoch: int) -> Pass:
         data, recipe = self.data, self.recipe
         pieces = np.empty(lengths.sum(), np.int64)
         ends = np.cumsum(lengths)
@@ -178,23 +158,15 @@ class Plan:
         counts = data.mention_offsets[chosen + 1] - data.mention_offsets[chosen]
         rows = data.rows[mentions].astype(np.int64)
         batch = pack(pieces, lengths, data.spans[mentions].astype(np.int64) + 1, counts)  # 1: behind [CLS]
-        targets, labels = mentions[predicted], rows[predicted]
-        candidates = labelled = favours = None
-        if data.candidates is not None and max(recipe.candidate_weight, recipe.teacher_weight) > 0:
-            candidates = torch.from_numpy(data.candidates[targets].astype(np.int64))
-        if recipe.teacher_weight > 0:
-            labelled = torch.from_numpy(np.flatnonzero(labels != MASK))
-        if recipe.teacher_weight > 0 and recipe.word_prior > 0 and data.priors is not None:
-            priors = np.maximum(data.priors[targets].astype(np.float32), LEAST_PRIOR)
-            favours = torch.from_numpy(recipe.word_prior * np.log(priors))
+        candidates = None
+        if data.candidates is not None:
+            candidates = torch.from_numpy(data.candidates[mentions[masked]].astype(np.int64))
         return Pass(
             batch,
             torch.from_numpy(np.where(masked, MASK, rows)),
-            torch.from_numpy(np.flatnonzero(predicted)),
-            torch.from_numpy(labels),
+            torch.from_numpy(np.flatnonzero(masked)),
+            torch.from_numpy(rows[masked]),
             candidates,
-            labelled,
-            favours,
         )
 
 
