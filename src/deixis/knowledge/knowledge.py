@@ -81,6 +81,7 @@ class Knowledge:
         self._links, self._known_by, self._wikidata = arrays["links"], arrays["known_by"], arrays.get("wikidata")
         self._ends = arrays["redirects"]
         self.has_wikidata = self._wikidata is not None
+        self.language: str = manifest.parameters.get("language", "en")  # of the wiki, whose words names may have
         self.has_names = "names.counts" in arrays
         if self.has_names:
             self._names, self._parts = map_trie(folder / NAMES), map_trie(folder / PARTS)
@@ -206,7 +207,9 @@ class Knowledge:
     def lookup(self, surface: str, k: int | None = None) -> tuple[Candidate, ...]:
         """Return the k best candidates of a surface by itself: of its key, else of the first variant that has any."""
         name = key(surface)
-        found = next((found for one in (name, *variants(name)) if (found := self.named(one, k or self.k))), ())
+        found = next(
+            (found for one in (name, *variants(name, self.language)) if (found := self.named(one, k or self.k))), ()
+        )
         return tuple(map(self._candidate, found))
 
     def candidates(self, document: Document) -> list[tuple[Candidate, ...]]:
