@@ -44,8 +44,9 @@ def calibrate(
     """Choose the answer threshold of a model for plain texts, and write it into a copy of the model.
 
     First the probabilities of answers are fitted, so that they also tell where none of the candidates is meant: gold
-    mentions are answered, the right entity taken out of a part of the lists. Then the texts of the set are linked,
-    and precision, recall and coverage of the answers are printed by threshold.
+    mentions are answered, the right entity taken out of a part of the lists; and it is counted how often a name is
+    right of which nothing but its title is known. Then the texts of the set are linked, and precision, recall and
+    coverage of the answers are printed by threshold.
     `deixis link`, the server's /link and spaCy use the chosen threshold; `deixis disambiguate` always answers.
 
     Examples:
@@ -59,6 +60,7 @@ def calibrate(
     from deixis.datasets import open_dataset, read_redirects
     from deixis.evaluation.choose_thresholds import calibrate as run
     from deixis.evaluation.choose_thresholds import choose, curve_table
+    from deixis.evaluation.known_by_title import LEAST_TITLES, judge_titles
     from deixis.evaluation.none_of_these import fit_answer_rule, judge_answers
     from deixis.evaluation.reliability import reliability
     from deixis.folder.model_folder import relink
@@ -80,6 +82,11 @@ def calibrate(
         after = reliability((rule.probability(one.evidence), one.right) for one in judged).error
         told += f", {after:.3f} after fitting"
     typer.echo(told + ("" if rule is not None else "; too few to fit a rule on"), err=True)
+    titles = judge_titles(nlp, dataset, nlp.knowledge.lead(table))
+    if len(titles) >= LEAST_TITLES:
+        nlp.title_probability = round(sum(right for *_, right in titles) / len(titles), 3)
+    measured = f"measured on {len(titles):,}" + ("" if len(titles) >= LEAST_TITLES else ": too few, it stays as it was")
+    typer.echo(f"probability of a name that is only a title: {nlp.title_probability:g}, {measured}", err=True)
     points = run(
         nlp,
         dataset,
@@ -92,5 +99,6 @@ def calibrate(
     chosen = choose(points, target)
     print_table(curve_table(points, chosen), markdown=markdown)
     if output is not None:
-        manifest = relink(model, output, replace(chosen.linking, rule=rule), chosen.to_record())
+        linking = replace(chosen.linking, rule=rule, title_probability=nlp.title_probability)
+        manifest = relink(model, output, linking, chosen.to_record())
         typer.echo(f"written: {output}, digest {manifest.digest[:12]}", err=True)
