@@ -18,7 +18,7 @@ from deixis.folder.model_folder import ModelFolder
 from deixis.inference import Disambiguator
 from deixis.toy import DUMP, RECIPE, marked
 from deixis.toy.__main__ import main, show
-from deixis.training import TrainingData, evaluate
+from deixis.training import evaluate
 
 # Sentences without a word that belongs to either game; the first name leads to one entity and is in no page's text.
 SUMMER = [
@@ -56,7 +56,7 @@ def right(nlp: Disambiguator, documents: list[Document], order: str) -> float:
 def test_the_island_is_learned(island: Path) -> None:
     model = ModelFolder.load(island / "model")
     windows = WindowSet.open(island / "windows", "train", model.vocabulary)
-    result = evaluate(model.network, TrainingData.of_windows(windows, model.tokenizer), RECIPE)
+    result = evaluate(model.network, model.tokenizer, windows, RECIPE)
     assert result.targets > 50
     assert result.accuracy == 1.0
 

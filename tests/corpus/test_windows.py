@@ -47,13 +47,8 @@ def test_arrays_are_cut_at_their_offsets(tmp_path: Path) -> None:
     Manifest("windows", {"candidates": 0}, {"vocabulary": vocabulary.digest}).save(tmp_path / MANIFEST)
     windows = WindowSet.open(tmp_path, "train", vocabulary)
     assert len(windows) == 2
-    window = windows.window(1)
-    assert window.pieces.tolist() == [4, 5, 6, 7, 8, 9]
-    assert window.spans.tolist() == [[0, 1], [3, 6]]
-    assert window.rows.tolist() == [4, 1]
-    assert window.candidates is None
-    with pytest.raises(IndexError):
-        windows.window(2)
+    assert windows.pieces.tolist() == list(range(10)) and windows.candidates is None
+    assert windows.usable().tolist() == [0, 1]
     with pytest.raises(ArtefactError, match="was made from the vocabulary"):
         WindowSet.open(tmp_path, "train", Vocabulary.of(["Bonn"]))
     (tmp_path / "train" / "rows.npy").unlink()
@@ -236,13 +231,11 @@ def test_candidate_rows_hold_the_entity_and_its_rivals(sources: Path) -> None:
     build(sources, "windows")
     vocabulary = Vocabulary.load(sources / "vocabulary.jsonl")
     windows = WindowSet.open(sources / "windows", "train", vocabulary)
-    windows.verify()
+    Manifest.load(sources / "windows" / MANIFEST, "windows").verify(sources / "windows")
     assert windows.candidates is not None
     assert windows.candidates.shape == (len(windows.rows), 3)
     bonn, germany = vocabulary.row("Bonn"), vocabulary.row("West Germany")
-    first = windows.window(0)
-    assert first.candidates is not None
-    assert first.candidates[0].tolist() == [germany, bonn, PAD]
+    assert windows.candidates[0].tolist() == [germany, bonn, PAD]
     assert all(row in listed for row, listed in zip(windows.rows, windows.candidates, strict=True))
     with pytest.raises(ArtefactError, match="was made from the vocabulary"):
         WindowSet.open(sources / "windows", "held-out", Vocabulary.of(["Rhine", "Bonn"]))

@@ -194,7 +194,7 @@ def test_a_lost_host_comes_back(world: Path, tmp_path: Path) -> None:
 def test_a_full_disk_leaves_the_checkpoint_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = Recipe(batch=8, epochs=1, dropout=0.0)
     saving = Saving(tmp_path / "checkpoints", every=1)
-    steps = train(make_network(), make_data(), recipe, saving=saving)
+    steps = train(make_network(), make_tokenizer(), make_data(), recipe, saving=saving)
     next(steps)
 
     def full(*_: object) -> None:
@@ -204,7 +204,7 @@ def test_a_full_disk_leaves_the_checkpoint_before(tmp_path: Path, monkeypatch: p
         patch.setattr("deixis.training.checkpoints.save_file", full)
         next(steps)
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-00000001"]
-    resumed = list(train(make_network(), make_data(), recipe, saving=saving))
+    resumed = list(train(make_network(), make_tokenizer(), make_data(), recipe, saving=saving))
     assert [step.step for step in resumed] == [2, 3]
 
 

@@ -18,7 +18,6 @@ from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.config import WordsSee
 from deixis.network.encoding import Tokenizer
 from deixis.training.checkpoints import Saving
-from deixis.training.data import TrainingData
 from deixis.training.descriptions import describe, describe_table, fold, load_vectors, read_descriptions, save_vectors
 from deixis.training.distributed import Processes
 from deixis.training.loop import Step, train
@@ -103,10 +102,7 @@ def pretrain(
     """
     model = start.load(recipe.seed)
     parents = {"start": start.digest(), "windows": Manifest.load(windows / MANIFEST, "windows").digest}
-    data, held_out = (
-        TrainingData.of_windows(WindowSet.open(windows, split, model.vocabulary), model.tokenizer, recipe.candidates)
-        for split in SPLITS
-    )
+    data, held_out = (WindowSet.open(windows, split, model.vocabulary) for split in SPLITS)
     if descriptions:
         _describe(model, start, descriptions, prefix, output, processes, recipe.seed)
         parents["descriptions"] = _digest_of(descriptions)
@@ -127,8 +123,8 @@ def finetune(
         raise InputError(f"{start.folder} is no model folder; fine-tuning starts from what `deixis pretrain` wrote")
     model = start.load(recipe.seed)
 
-    def data(given: Iterable[Document]) -> TrainingData:
-        return TrainingData.of_documents(given, model.tokenizer, model.vocabulary, recipe.candidates)
+    def data(given: Iterable[Document]) -> WindowSet:
+        return WindowSet.of_documents(given, model.tokenizer, model.vocabulary, recipe.candidates)
 
     train_on = data(documents)
     other = None if held_out is None else data(held_out)
@@ -149,8 +145,8 @@ def read_documents(path: Path) -> Iterator[Document]:
 
 def _run(
     model: ModelFolder,
-    data: TrainingData,
-    held_out: TrainingData | None,
+    data: WindowSet,
+    held_out: WindowSet | None,
     recipe: Recipe,
     output: Output,
     processes: Processes,
@@ -160,7 +156,9 @@ def _run(
     """Train, tell, and write the model when done."""
     output.work.mkdir(parents=True, exist_ok=True)
     saving = Saving(output.work / "checkpoints", output.save_every, output.keep, tuple(parents.items()))
-    steps = train(model.network, data, recipe, held_out=held_out, processes=processes, saving=saving, added=added)
+    steps = train(
+        model.network, model.tokenizer, data, recipe, held_out=held_out, processes=processes, saving=saving, added=added
+    )
     if processes.leads:
         steps = report(steps, output.work, output.every, output.quiet)
     yield from steps
