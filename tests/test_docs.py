@@ -83,6 +83,14 @@ def test_the_spacy_page_runs(velm: Path, island: Path) -> None:
     run_page(DOCS / "howto" / "spacy.md")
 
 
+@pytest.mark.parametrize(("name", "needed"), [("tables", ("pandas", "polars")), ("graph", ("networkx",))])
+def test_the_pages_of_tables_and_graphs_run(name: str, needed: tuple[str, ...], velm: Path, island: Path) -> None:
+    for library in needed:
+        pytest.importorskip(library)
+    (velm / "velm").symlink_to(island)
+    run_page(DOCS / "howto" / f"{name}.md")
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=str)
 def test_examples_of_docstrings_run(path: Path, velm: Path, island: Path) -> None:
     (velm / "velm").symlink_to(island)

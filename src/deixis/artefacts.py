@@ -26,6 +26,7 @@ __all__ = [
     "folder_aside",
     "manifest_path",
     "open_text",
+    "raw_lines",
     "read_lines",
     "sample_file",
     "write_aside",
@@ -246,11 +247,16 @@ class _ZstandardReader(io.RawIOBase):
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield `(line number, line)` of a plain or compressed text file, from 1, without newlines or blank lines."""
+    for number, line in enumerate(raw_lines(path), 1):
+        if stripped := line.strip(b" \r\n"):  # a last field may be empty
+            yield number, stripped
+
+
+def raw_lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a plain or compressed text file as they are."""
     with open_text(path) as file:
         try:
-            for number, line in enumerate(file, 1):
-                if stripped := line.strip(b" \r\n"):  # a last field may be empty
-                    yield number, stripped
+            yield from file
         except (EOFError, OSError, lzma.LZMAError) as error:
             raise InputError(f"{path} is cut off or damaged: {error}") from None
         except Exception as error:

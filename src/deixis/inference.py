@@ -13,6 +13,7 @@ import torch
 from deixis.artefacts import MANIFEST, Manifest
 from deixis.disambiguation.answer_rule import ARBITRARY, AnswerRule
 from deixis.disambiguation.choices import choices_of, list_candidates
+from deixis.disambiguation.mention_table import Frame, linked_frame
 from deixis.disambiguation.results import PendingDocument, resolve_by_prior, resolve_by_title, unresolved
 from deixis.disambiguation.scheduling import Scheduler
 from deixis.documents import DOMAIN, Candidate, Document, Identity, Mention, Resolution, Resolutions, wikipedia_url
@@ -192,6 +193,20 @@ class Disambiguator:
         """
         settings = self.for_texts((settings or Settings()).changed(**changes))
         return self._resolve(self._find(texts, settings.find, keep=settings.windows == "overlapping"), settings)
+
+    def link_frame(self, frame: Frame, column: str = "text", settings: Settings | None = None, **changes: Any) -> Frame:
+        """Find and resolve the mentions of a column of texts: a frame of pandas or polars with one row a mention.
+
+        The columns of a text are repeated for each of its mentions, as `explode` would; of pandas the index too.
+
+        Examples:
+            >>> import pandas
+            >>> nlp = Disambiguator.load("velm/model")
+            >>> news = pandas.DataFrame({"id": [7, 8], "text": ["Nobody.", "After the Silver Oar came Marlow."]})
+            >>> nlp.link_frame(news)[["id", "mention", "entity"]].values.tolist()
+            [[8, 'Silver Oar', 'Velm Cup (rowing)'], [8, 'Marlow', 'Ada Marlow (rower)']]
+        """
+        return linked_frame(frame, column, lambda texts: self.link_many(texts, settings, **changes))
 
     def for_texts(self, settings: Settings) -> Settings:
         """Return settings for plain texts: the model's own threshold and prior, and overlapping windows, unless given.
