@@ -15,12 +15,12 @@ from deixis.disambiguation.answer_rule import ARBITRARY, AnswerRule
 from deixis.disambiguation.choices import choices_of, list_candidates
 from deixis.disambiguation.results import PendingDocument, resolve_by_prior
 from deixis.disambiguation.scheduling import Scheduler
-from deixis.documents import DOMAIN, Document, Identity, Mention, Resolutions, wikipedia_url
+from deixis.documents import DOMAIN, Document, Identity, Mention, Resolutions, normalise_title, wikipedia_url
 from deixis.errors import InputError
 from deixis.folder.model_folder import ModelFolder, packaged_model
 from deixis.knowledge.describe import Describer
 from deixis.knowledge.detection import THRESHOLD, Detector, NameDetector, UnitedDetector
-from deixis.knowledge.entities import Entity, identities
+from deixis.knowledge.entities import Entity, KnownEntity, identities
 from deixis.knowledge.knowledge import Knowledge
 from deixis.knowledge.source import CandidateSource
 from deixis.knowledge.vocabulary import Vocabulary
@@ -265,6 +265,33 @@ class Disambiguator:
         rule = self.answer_rule if settings.evidence else None
         for pending in scheduler.decide((self._begin(document, settings) for document in documents), settings):
             yield pending.finish(settings.answer_threshold, self._identity, rule)
+
+    def entity(self, title: str) -> KnownEntity | None:
+        """Return what is known of an entity, by its title or by one that leads to it; None: there is no such entity.
+
+        Examples:
+            >>> nlp = Disambiguator.load("velm/model")
+            >>> nlp.entity("velm Cup (rowing)").url
+            'https://en.wikipedia.org/wiki/Velm_Cup_(rowing)'
+            >>> print(nlp.entity("Atlantis"))
+            None
+        """
+        number = self.knowledge.number(normalise_title(title))
+        if number is None:
+            return None
+        title = self.knowledge.title(number)
+        if isinstance(self.knowledge, Vocabulary):
+            links, known_by = self.knowledge.counts[number], None
+        else:
+            links, known_by = self.knowledge.links(number), self.knowledge.known_by(number)
+        known = KnownEntity(title, wikipedia_url(title), known_by=known_by, links=links)
+        if (identity := self._identity(title)) is not None:
+            known = replace(known, **identity._asdict())
+        if title in self._identities:
+            entity = next(one for one in map(Entity.from_json, self.added) if one.title == title)
+            names = tuple(name.surface for name in entity.names)
+            known = replace(known, description=entity.description, names=names)
+        return known
 
     def _arbitrary(self) -> torch.Tensor:
         """Return some rows of B, always the same."""

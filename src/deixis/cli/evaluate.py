@@ -226,9 +226,9 @@ def _load(model: Path | None, device: str, precision: Precision | None) -> Disam
 
 
 def _digest(model: Path | None) -> str:
-    from deixis.artefacts import MANIFEST, Manifest
+    from deixis.folder.model_folder import opened
 
-    return Manifest.load(_folder(model) / MANIFEST, "model").digest
+    return opened(_folder(model))[1].digest
 
 
 def _watch(label: str, total: int, results: Iterator[Resolutions]) -> Iterable[Resolutions]:
