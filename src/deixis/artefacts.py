@@ -185,6 +185,7 @@ def _of_the_system(error: BaseException) -> str | None:
 def copy_or_link(source: Path, target: Path) -> None:
     """Put a file of an artefact into another one: linked where that is possible, as neither is ever written to."""
     target.parent.mkdir(parents=True, exist_ok=True)
+    source = source.resolve()  # the files of a hub are links themselves, which lead nowhere from another folder
     try:
         os.link(source, target)
     except OSError:

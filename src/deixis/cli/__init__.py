@@ -17,7 +17,9 @@ from deixis.cli.entities import entities
 from deixis.cli.evaluate import evaluate
 from deixis.cli.finetune import finetune
 from deixis.cli.link import link
+from deixis.cli.mcp import mcp
 from deixis.cli.pretrain import pretrain
+from deixis.cli.push import push
 from deixis.cli.quantise import quantise
 from deixis.cli.redirects import redirects
 from deixis.cli.serve import serve
@@ -47,6 +49,7 @@ def _root() -> None:
 app.command()(link)
 app.command()(disambiguate)
 app.command()(serve)
+app.command()(mcp)
 app.add_typer(wikipedia, name="wikipedia")
 for step in (articles, redirects, vocabulary, windows):
     app.command(hidden=True)(step)  # as `deixis wikipedia articles` and so on
@@ -58,6 +61,7 @@ app.command()(calibrate)
 app.command()(pretrain)
 app.command()(finetune)
 app.command()(assemble)
+app.command()(push)
 app.command()(quantise)
 train = typer.Typer(help="Train parts of a model.", no_args_is_help=True)
 train.callback()(_root)

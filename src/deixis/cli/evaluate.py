@@ -243,9 +243,9 @@ def _wikidata(path: Path | None, nlp: Disambiguator) -> Mapping[str, str]:
 
 
 def _digest(model: Path | None) -> str:
-    from deixis.artefacts import MANIFEST, Manifest
+    from deixis.folder.model_folder import opened
 
-    return Manifest.load(_folder(model) / MANIFEST, "model").digest
+    return opened(_folder(model))[1].digest
 
 
 def _watch(label: str, total: int, results: Iterator[Resolutions]) -> Iterable[Resolutions]:
