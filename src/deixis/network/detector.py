@@ -221,28 +221,36 @@ class LearnedDetector:
     def read(self, texts: Iterable[str]) -> Iterator[ReadText]:
         """Yield the same, with what is kept of the words where disambiguation can go on from it.
 
-        A text of several sections is read again then.
+        Of a text of several sections the pieces alone are kept, and read again.
         """
         return self._read(texts, keep=self.network.config.words_see == "words")
 
     def _read(self, texts: Iterable[str], *, keep: bool) -> Iterator[ReadText]:
-        parts = ((number, start, part) for number, text in enumerate(texts) for start, part in sections(text))
-        tagged = (one for group in _groups(parts, KEPT_LETTERS if keep else SECTION) for one in self._tag(group, keep))
-        for _, found in itertools.groupby(tagged, key=itemgetter(0)):
-            sections_, kept = zip(*((words, kept) for _, words, kept in found), strict=True)
-            yield ReadText(list(sections_), kept[0] if len(kept) == 1 else None)
+        parts = (
+            _Part(number, start, part, keep and len(part) == len(text))
+            for number, text in enumerate(texts)
+            for start, part in sections(text)
+        )
+        read = (one for group in _groups(parts, KEPT_LETTERS if keep else SECTION) for one in self._tag(group))
+        for _, found in itertools.groupby(read, key=itemgetter(0)):
+            tagged, kept = zip(*((words, kept) for _, words, kept in found), strict=True)
+            if keep and len(kept) > 1:
+                starts = (words.start for words in tagged)
+                kept = (KeptWords(WordPieces.joined([(s, k.words) for s, k in zip(starts, kept, strict=True)])),)
+            yield ReadText(list(tagged), kept[0] if keep else None)
 
-    def _tag(self, group: Sequence[_Part], keep: bool) -> Iterator[tuple[int, TaggedWords, KeptWords | None]]:
-        texts = [text for _, _, text in group]
+    def _tag(self, group: Sequence[_Part]) -> Iterator[tuple[int, TaggedWords, KeptWords]]:
+        texts = [part.text for part in group]
         words = split_words(self.tokenizer, texts)
         cut = [list(windows(one, word_features(text, one))) for text, one in zip(texts, words, strict=True)]
-        kept = [KeptWords(one) if keep else None for one in words]
-        owners = [owner for owner, parts in zip(kept, cut, strict=True) for _ in parts]
+        kept = [KeptWords(one) for one in words]
+        owners = [owner if part.keep else None for part, owner, own in zip(group, kept, cut, strict=True) for _ in own]
         tags = self._read_windows([window for parts in cut for window in parts], owners)
         first = 0
-        for (number, start, text), one, owner in zip(group, words, kept, strict=True):
-            yield number, TaggedWords(start, text, one.spans, tags[first : first + len(one)]), owner
-            first += len(one)
+        for part, owner in zip(group, kept, strict=True):
+            last = first + len(owner.words)
+            yield part.number, TaggedWords(part.start, part.text, owner.words.spans, tags[first:last]), owner
+            first = last
 
     @torch.inference_mode()
     def _read_windows(self, parts: Sequence[WordWindow], owners: Sequence[KeptWords | None]) -> NDArray[np.float32]:
@@ -257,7 +265,7 @@ class LearnedDetector:
         for chosen in _batches(parts, GPU_PIECES if device.type == "cuda" else CPU_PIECES):
             pending = parts[chosen]
             packed = pack_words(self.tokenizer, pending).to(device)
-            keep = room > 0 and owners[chosen.start] is not None
+            keep = room > 0 and any(owner is not None for owner in owners[chosen])
             states, reading = self._states(packed.batch, keep)
             tags = self.head(states, packed).softmax(-1)
             sizes = np.cumsum([len(part.features) for part in pending])[:-1]
@@ -267,8 +275,8 @@ class LearnedDetector:
                 room -= len(packed.batch.pieces)
                 kept = reading.split(packed.batch.piece_counts)
                 for owner, part, one in zip(owners[chosen], pending, kept, strict=True):
-                    assert owner is not None, "all or none are kept"
-                    owner.windows[part.place] = one
+                    if owner is not None:
+                        owner.windows[part.place] = one
         return np.concatenate(found)
 
     def _states(self, batch: Batch, keep: bool) -> tuple[Sequence[Tensor], Reading | None]:
@@ -311,7 +319,13 @@ def consistent_tags(tags: NDArray[np.float32]) -> NDArray[np.float32]:
     return tags
 
 
-_Part = tuple[int, int, str]  # of a text: the text's number, where the part begins, what it says
+class _Part(NamedTuple):
+    """A part of a text."""
+
+    number: int  # of the text
+    start: int
+    text: str
+    keep: bool  # it is the whole text, and what is read of it is kept
 
 
 def _groups(parts: Iterable[_Part], most: int) -> Iterator[list[_Part]]:
@@ -320,7 +334,7 @@ def _groups(parts: Iterable[_Part], most: int) -> Iterator[list[_Part]]:
     letters = 0
     for part in parts:
         group.append(part)
-        letters += len(part[2])
+        letters += len(part.text)
         if letters >= most or len(group) >= MOST_TEXTS:
             yield group
             group, letters = [], 0
