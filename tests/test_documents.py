@@ -50,7 +50,9 @@ def test_offsets_are_python_characters(case: tuple[str, int]) -> None:
 def test_resolutions_are_written_beside_their_mentions() -> None:
     document = Document.from_json(orjson.dumps(LINE))
     items = (
-        Resolution(0, 5, "Messi", "Lionel Messi", 0.9, 2, (("Lionel Messi", 0.9), ("Messi (film)", 0.1))),
+        Resolution(
+            0, 5, "Messi", "Lionel Messi", 0.9, 2, (("Lionel Messi", 0.9), ("Messi (film)", 0.1)), known_by="links"
+        ),
         Resolution(20, 29, "World Cup", None, 0.0, 0, (), "no candidates"),
         Resolution(20, 25, "World", None, 0.0, 0, (), "no candidates"),
     )
@@ -60,6 +62,8 @@ def test_resolutions_are_written_beside_their_mentions() -> None:
         "probability": 0.9,
         "step": 2,
         "alternatives": [["Lionel Messi", 0.9], ["Messi (film)", 0.1]],
+        "url": "https://en.wikipedia.org/wiki/Lionel_Messi",
+        "known_by": "links",
     }
     assert (second["resolution"], second["reason"], second["colour"]) == (None, "no candidates", "blue")
 

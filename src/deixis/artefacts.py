@@ -8,6 +8,7 @@ import io
 import json
 import lzma
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -135,12 +136,21 @@ def folder_aside(folder: Path) -> Iterator[Path]:
             folder.rename(old)
         aside.rename(folder)
         shutil.rmtree(old, ignore_errors=True)
-    except OSError as error:
+    except BaseException as error:
         shutil.rmtree(aside, ignore_errors=True)
-        raise InputError(f"cannot write {folder}: {error.strerror or error}") from error
-    except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
+        if (reason := _of_the_system(error)) is not None:
+            raise InputError(f"cannot write {folder}: {reason}") from error
         raise
+
+
+def _of_the_system(error: BaseException) -> str | None:
+    """Return what the system said when a file could not be written; libraries that write wrap it in their own."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    if "MARISA_IO_ERROR" in str(error):  # which does not tell it
+        return "a trie could not be written; is the disk full?"
+    told = re.search(r"([^:]*) \(os error [0-9]+\)", str(error))  # of what is written in Rust
+    return None if told is None else told[1].strip()
 
 
 def copy_or_link(source: Path, target: Path) -> None:

@@ -5,20 +5,23 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, get_args, overload
 from urllib.parse import quote
 
 from deixis.errors import InputError
 
 __all__ = [
     "DOMAIN",
+    "KNOWN_BY",
     "LEAST_PRIOR",
     "Candidate",
     "Document",
     "Evidence",
     "Identity",
+    "KnownBy",
     "Mention",
     "NameMatch",
+    "Reason",
     "Resolution",
     "Resolutions",
     "Step",
@@ -68,6 +71,16 @@ class Identity(NamedTuple):
     id: str | None = None  # the user's own
     wikidata: str | None = None  # as Q615
 
+
+KnownBy = Literal["links", "description", "title"]  # what is known of an entity: that it is linked, described, titled
+KNOWN_BY: tuple[KnownBy, ...] = get_args(KnownBy)
+
+Reason = Literal[
+    "no candidates",  # nothing is known that has this name
+    "none fits",  # the best candidate is less likely than the answer threshold asks for
+    "no names",  # the model has no names to look candidates up in, and none were given
+    "too long",  # the mention is longer than a window
+]
 
 LEAST_PRIOR = 1e-3  # of a candidate that lists do not know: published priors have three decimals
 
@@ -233,7 +246,8 @@ class Resolution:
     """What was decided for a mention.
 
     `probability` is the one at the time of the decision; `step` counts from 1, and mentions decided by one pass
-    share it. Without a decision `entity` is None and `reason` says why.
+    share it. Where a mention is left open `entity` is None and `reason` says why; if none of its candidates fits, they
+    are in `alternatives`.
 
     Examples:
         >>> import deixis
@@ -251,9 +265,10 @@ class Resolution:
     probability: float
     step: int
     alternatives: tuple[tuple[str, float], ...] = ()  # every candidate scored, most probable first
-    reason: str | None = None
+    reason: Reason | None = None
     identity: Identity | None = None  # None: a page of the English Wikipedia and nothing else
     kind: str | None = None  # what it names, as "person" or "place", where that is known
+    known_by: KnownBy | None = None  # of the entity; None: it is none of the model's
     evidence: Evidence | None = field(default=None, repr=False, compare=False)  # where it was asked for
 
     @property
@@ -268,6 +283,16 @@ class Resolution:
             return None
         return wikipedia_url(self.entity) if self.identity is None else self.identity.url
 
+    @property
+    def wikidata(self) -> str | None:
+        """The Wikidata id of the entity, as Q615, where it is known.
+
+        Examples:
+            >>> Resolution(0, 5, "Messi", "Lionel Messi", 0.98, 1, identity=Identity(wikidata="Q615")).wikidata
+            'Q615'
+        """
+        return None if self.entity is None or self.identity is None else self.identity.wikidata
+
     def to_record(self) -> dict[str, Any]:
         """Return the keys that a mention gains in the document JSONL.
 
@@ -275,16 +300,25 @@ class Resolution:
             >>> Resolution(0, 5, "Messi", None, 0.0, 0, reason="no candidates").to_record()
             {'resolution': None, 'reason': 'no candidates'}
         """
+        alternatives = [list(pair) for pair in self.alternatives]
         if self.entity is None:
-            return {"resolution": None, "reason": self.reason}
+            return {"resolution": None, "reason": self.reason} | (
+                {"alternatives": alternatives} if alternatives else {}
+            )
+        told = {
+            "url": self.url,
+            "known_by": self.known_by,
+            "wikidata": self.wikidata,
+            "id": (self.identity or Identity()).id,
+        }
         return {
             "resolution": {
                 "entity": self.entity,
                 "probability": self.probability,
                 "step": self.step,
-                "alternatives": [list(pair) for pair in self.alternatives],
+                "alternatives": alternatives,
             }
-            | {name: value for name, value in (self.identity or Identity())._asdict().items() if value is not None}
+            | {name: value for name, value in told.items() if value is not None}
         }
 
 

@@ -13,11 +13,11 @@ import torch
 from deixis.artefacts import MANIFEST, Manifest
 from deixis.disambiguation.answer_rule import ARBITRARY, AnswerRule
 from deixis.disambiguation.choices import choices_of, list_candidates
-from deixis.disambiguation.results import PendingDocument, resolve_by_prior
+from deixis.disambiguation.results import PendingDocument, resolve_by_prior, resolve_by_title, unresolved
 from deixis.disambiguation.scheduling import Scheduler
-from deixis.documents import DOMAIN, Document, Identity, Mention, Resolutions, wikipedia_url
+from deixis.documents import DOMAIN, Candidate, Document, Identity, Mention, Resolution, Resolutions, wikipedia_url
 from deixis.errors import InputError
-from deixis.folder.model_folder import ModelFolder, packaged_model
+from deixis.folder.model_folder import TITLE_PROBABILITY, ModelFolder, packaged_model
 from deixis.knowledge.describe import Describer
 from deixis.knowledge.detection import THRESHOLD, Detector, NameDetector, UnitedDetector
 from deixis.knowledge.entities import Entity, identities
@@ -26,6 +26,7 @@ from deixis.knowledge.source import CandidateSource
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.detector import LearnedDetector
 from deixis.network.encoding import Tokenizer
+from deixis.network.kept_words import KeptWords
 from deixis.network.model import Network
 from deixis.network.precision import calibration_batch, check_precision, compute_in
 from deixis.network.special import SPECIAL
@@ -58,6 +59,7 @@ class Disambiguator:
     answer_threshold: float = 0.0  # the least probability of an answer in `link`
     prior: float = 0.0  # the weight of log p(e|m) in `link`
     answer_rule: AnswerRule | None = None  # makes probabilities of the evidence for answers
+    title_probability: float = TITLE_PROBABILITY  # of an answer of which nothing but the title is known
     describer: Describer | None = None  # makes rows of new entities
     added: tuple[bytes, ...] = ()  # the entities that were added, as JSON
     wikidata: Mapping[str, str] = field(default_factory=dict)  # titles to ids, told in the results
@@ -108,6 +110,7 @@ class Disambiguator:
             parts.linking.answers,
             parts.linking.prior,
             parts.linking.rule,
+            parts.linking.title_probability,
             parts.describer,
             parts.known,
             domain=Manifest.load(parts.folder / MANIFEST, "model").parameters.get("domain", DOMAIN),
@@ -140,7 +143,8 @@ class Disambiguator:
         if isinstance(detector, NameDetector) and more.names is not None:
             detector = replace(detector, names=more.names)
         elif isinstance(detector, UnitedDetector) and more.names is not None:
-            detector = replace(detector, names=replace(detector.names, names=more.names))
+            learned = LearnedDetector(more.network, self.tokenizer, detector.learned.head, detector.learned.threshold)
+            detector = replace(detector, learned=learned, names=replace(detector.names, names=more.names))
         return replace(
             self,
             network=more.network,
@@ -187,7 +191,7 @@ class Disambiguator:
             ['Ada Marlow (rower)', 'Ada Marlow (chess player)']
         """
         settings = self.for_texts((settings or Settings()).changed(**changes))
-        return self.disambiguate_many(self.find_many(texts, settings.find), settings)
+        return self._resolve(self._find(texts, settings.find, keep=settings.windows == "overlapping"), settings)
 
     def for_texts(self, settings: Settings) -> Settings:
         """Return settings for plain texts: the model's own threshold and prior, and overlapping windows, unless given.
@@ -225,14 +229,35 @@ class Disambiguator:
             >>> [len(document.mentions) for document in documents]
             [1, 1]
         """
+        return (document for document, _ in self._find(texts, find, keep=False))
+
+    def _find(
+        self, texts: Iterable[str | Document], find: Find, *, keep: bool
+    ) -> Iterator[tuple[Document, KeptWords | None]]:
+        """Yield texts with their mentions and, if asked for and possible, with what is kept of their words."""
         stream = (Document(text) if isinstance(text, str) else text for text in texts)
         while documents := list(islice(stream, FOUND_TOGETHER)):
             unread = [document.text for document in documents if not document.mentions]
             if unread and self.detector is None:
                 raise InputError("this model has no names to find mentions by; give it a detector, or give mentions")
-            found = iter(_find(self.detector, unread, find))
+            found = iter(self._read(unread, find, keep=keep))
             for document in documents:
-                yield document if document.mentions else replace(document, mentions=tuple(next(found)))
+                if document.mentions:
+                    yield document, None
+                else:
+                    mentions, kept = next(found)
+                    yield replace(document, mentions=tuple(mentions)), kept
+
+    def _read(
+        self, texts: list[str], find: Find, *, keep: bool
+    ) -> Iterable[tuple[Iterable[Mention], KeptWords | None]]:
+        """Find the mentions of texts; the detector's words can be kept if it reads with the network that decides."""
+        detector = self.detector
+        if keep and isinstance(detector, UnitedDetector) and detector.learned.network is self.network:
+            return detector.read(texts, find)
+        if isinstance(detector, NameDetector | UnitedDetector):
+            return ((mentions, None) for mentions in detector.find(texts, find))
+        return (([Mention(*span) for span in detector.detect(text)], None) for text in texts if detector is not None)
 
     def disambiguate(self, document: Document, settings: Settings | None = None, **changes: Any) -> Resolutions:
         """Resolve the mentions of one document; `changes` are fields of the settings, e.g. `order="local"`.
@@ -260,41 +285,63 @@ class Disambiguator:
             ['Falcon (boat)', 'Falcon (opening)']
         """
         settings = (settings or Settings()).changed(**changes)
+        return self._resolve(((document, None) for document in documents), settings)
+
+    def _resolve(
+        self, documents: Iterable[tuple[Document, KeptWords | None]], settings: Settings
+    ) -> Iterator[Resolutions]:
+        """Resolve the mentions of documents, going on from what was kept of their words."""
         arbitrary = self._arbitrary() if settings.evidence else None
         scheduler = Scheduler(self.network, self.tokenizer, self.batch_rows, self.group, self.device, arbitrary)
         rule = self.answer_rule if settings.evidence else None
-        for pending in scheduler.decide((self._begin(document, settings) for document in documents), settings):
-            yield pending.finish(settings.answer_threshold, self._identity, rule)
+        for pending in scheduler.decide((self._begin(*document, settings) for document in documents), settings):
+            yield pending.finish(settings.answer_threshold, self._identified, rule)
 
     def _arbitrary(self) -> torch.Tensor:
         """Return some rows of B, always the same."""
         entities = self.network.config.entities - len(SPECIAL)
         return len(SPECIAL) + torch.arange(min(ARBITRARY, entities)) * max(1, entities // ARBITRARY)
 
-    def _begin(self, document: Document, settings: Settings) -> PendingDocument:
+    def _begin(self, document: Document, kept: KeptWords | None, settings: Settings) -> PendingDocument:
         """Look up what may be meant; mentions of which the network knows no candidate are resolved by prior."""
         lists, priors = list_candidates(
             document, self.candidates, with_priors=bool(settings.prior or settings.evidence)
         )
         choices = [choices_of(*pair, self.knowledge, settings) for pair in zip(lists, priors, strict=True)]
-        reason = "no candidates" if self.candidates else "no candidates: none given, and the model has no names"
         resolutions = [
-            None if choice.rows else resolve_by_prior(document, place, lists[place], reason)
+            None if choice.rows else self._unscored(document, place, lists[place])
             for place, choice in enumerate(choices)
         ]
         told = priors if settings.evidence else None
-        return PendingDocument(document, choices, resolutions, {} if settings.trace else None, told)
+        return PendingDocument(document, choices, resolutions, {} if settings.trace else None, told, kept)
 
-    def _identity(self, title: str) -> Identity | None:
-        """Return where an entity is found and what it is called elsewhere; None: its page in the English Wikipedia."""
-        own, wikidata = self._identities.get(title), self.wikidata.get(title)
-        if wikidata is None and not isinstance(self.knowledge, Vocabulary) and self.knowledge.has_wikidata:
-            number = self.knowledge.number(title)
-            wikidata = None if number is None else self.knowledge.wikidata(number)
-        if own is None and wikidata is None and self.domain == DOMAIN:
-            return None
-        own = Identity(wikipedia_url(title, self.domain)) if own is None else own
-        return own._replace(wikidata=own.wikidata or wikidata)
+    def _unscored(self, document: Document, place: int, candidates: tuple[Candidate, ...]) -> Resolution:
+        """Resolve a mention that the network cannot score: by prior, by title, or not at all."""
+        if candidates:
+            return resolve_by_prior(document, place, candidates)
+        mention = document.mentions[place]
+        if mention.candidates is not None:
+            return unresolved(document, place, "no candidates")
+        if self.candidates is None:
+            return unresolved(document, place, "no names")
+        title = None
+        # Where candidates are from elsewhere, titles of the model's wiki say nothing.
+        if self.candidates is self.knowledge and isinstance(self.knowledge, Knowledge):
+            title = self.knowledge.title_named(document.surface(mention))
+        if title is None:
+            return unresolved(document, place, "no candidates")
+        return resolve_by_title(document, place, title, self.title_probability)
+
+    def _identified(self, resolution: Resolution) -> Resolution:
+        """Say of an answer how its entity is known, where it is found and what it is called elsewhere."""
+        title, knowledge = resolution.entity or "", self.knowledge
+        own, wikidata, known_by = self._identities.get(title), self.wikidata.get(title), resolution.known_by
+        if not isinstance(knowledge, Vocabulary) and (number := knowledge.number(title)) is not None:
+            known_by, wikidata = knowledge.known_by(number), wikidata or knowledge.wikidata(number)
+        if own is not None or wikidata is not None or self.domain != DOMAIN:
+            own = Identity(wikipedia_url(title, self.domain)) if own is None else own
+            own = own._replace(wikidata=own.wikidata or wikidata)
+        return replace(resolution, identity=own, known_by=known_by)
 
 
 def _spread(first: int, last: int, number: int = 128) -> range:
@@ -310,9 +357,3 @@ def _detector(parts: ModelFolder, least: float) -> NameDetector | UnitedDetector
     if parts.detector is None:
         return names
     return UnitedDetector(LearnedDetector(parts.network, parts.tokenizer, parts.detector), names)
-
-
-def _find(detector: Detector | None, texts: list[str], find: Find) -> Iterable[Iterable[Mention]]:
-    if isinstance(detector, NameDetector | UnitedDetector):
-        return detector.find(texts, find)
-    return ([Mention(*span) for span in detector.detect(text)] for text in texts if detector is not None)

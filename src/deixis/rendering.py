@@ -10,15 +10,12 @@ import html
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from rich import box
 from rich.console import Group
 from rich.table import Table as RichTable
 from rich.text import Text
-
-if TYPE_CHECKING:
-    from deixis.documents import Mention, Resolution, Resolutions
 
 __all__ = [
     "Table",
@@ -32,6 +29,60 @@ __all__ = [
     "sequence_text",
     "verdict",
 ]
+
+
+class Mention(Protocol):
+    """What is drawn of a mention."""
+
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def entity(self) -> str | None: ...
+
+
+class Document(Protocol):
+    """What is drawn of a document."""
+
+    @property
+    def id(self) -> str | None: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def mentions(self) -> Sequence[Mention]: ...
+
+
+class Resolution(Protocol):
+    """What is drawn of a resolution."""
+
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def entity(self) -> str | None: ...
+    @property
+    def probability(self) -> float: ...
+    @property
+    def step(self) -> int: ...
+    @property
+    def reason(self) -> str | None: ...
+    @property
+    def kind(self) -> str | None: ...
+    @property
+    def url(self) -> str | None: ...
+
+
+class Resolutions(Protocol):
+    """What is drawn of the resolutions of a document, one a mention; documents.py has what looks so."""
+
+    @property
+    def document(self) -> Document: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Resolution]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +169,15 @@ def _numbers(resolutions: Resolutions) -> dict[tuple[int, int], str]:
     return {(r.start, r.end): "–" if r.entity is None else str(number) for number, (_, r) in enumerate(decided, 1)}
 
 
+# What is told of mentions beside their entities, where it is known of any.
+TOLD = {"kind": "kind", "known_by": "known by", "wikidata": "Wikidata"}
+
+
 def linked_text(resolutions: Resolutions) -> Group:
     """Return a linked text for the terminal: mentions underlined and numbered as decided, then a table of them."""
-    numbers, shown = _numbers(resolutions), Text()
-    table = RichTable("", "mention", "entity", "p", "link", box=box.SIMPLE, header_style="dim")
+    numbers, shown, told = _numbers(resolutions), Text(), _told(resolutions)
+    columns = ("", "mention", "entity", "p", *(TOLD[name] for name in told), "link")
+    table = RichTable(*columns, box=box.SIMPLE, header_style="dim")
     for plain, marked in _pieces(resolutions):
         shown.append(plain)
         if marked is not None:
@@ -130,26 +186,34 @@ def linked_text(resolutions: Resolutions) -> Group:
             shown.append(resolution.text, style=f"underline {style}")
             shown.append(f"[{numbers[mention.start, mention.end]}]", style=f"bold {style}")
     for mention, resolution in _in_step_order(resolutions):
-        entity = Text(resolution.entity or _open(resolution), style="dim" if resolution.entity is None else "")
+        entity = Text(resolution.entity or _why(resolution), style="dim" if resolution.entity is None else "")
         # Folded where the terminal is narrow: a link that is cut is none.
         link = Text(resolution.url or "", f"link {resolution.url}" if resolution.url else "", overflow="fold")
         chance = f"{resolution.probability:.2f}" if resolution.entity is not None else ""
-        table.add_row(Text(numbers[mention.start, mention.end]), Text(resolution.text), entity, chance, link)
+        more = (getattr(resolution, name) or "" for name in told)
+        table.add_row(Text(numbers[mention.start, mention.end]), Text(resolution.text), entity, chance, *more, link)
     if not len(resolutions):
         return Group(shown, Text("\nno mention was found", style="dim"))
     return Group(shown, table)
 
 
+def _told(resolutions: Resolutions) -> list[str]:
+    return [name for name in TOLD if any(getattr(resolution, name) is not None for resolution in resolutions)]
+
+
 def linked_html(resolutions: Resolutions) -> str:
     """Return a linked text as a fragment of HTML without scripts, for notebooks: links, numbered as decided."""
-    numbers, parts = _numbers(resolutions), ["<div><p>"]
+    numbers, parts, told = _numbers(resolutions), ["<div><p>"], _told(resolutions)
     for plain, marked in _pieces(resolutions):
         parts += [_escaped(plain), "" if marked is None else _link(marked[1], marked[1].text, numbers)]
-    parts.append("</p>\n<table><tr><th></th><th>mention</th><th>entity</th><th>p</th></tr>\n")
+    columns = ("", "mention", "entity", "p", *(TOLD[name] for name in told))
+    parts.append("</p>\n<table><tr>" + "".join(f"<th>{column}</th>" for column in columns) + "</tr>\n")
     for mention, resolution in _in_step_order(resolutions):
-        answer = _link(resolution, resolution.entity or "") if resolution.entity else f"<i>{_reason(resolution)}</i>"
+        why = f"<i>{html.escape(_why(resolution))}</i>"
+        answer = _link(resolution, resolution.entity) if resolution.entity is not None else why
         chance = f"{resolution.probability:.2f}" if resolution.entity is not None else ""
-        cells = (numbers[mention.start, mention.end], html.escape(resolution.text), answer, chance)
+        more = (html.escape(getattr(resolution, name) or "") for name in told)
+        cells = (numbers[mention.start, mention.end], html.escape(resolution.text), answer, chance, *more)
         parts.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>\n")
     return "".join([*parts, "</table></div>\n"])
 
@@ -162,10 +226,19 @@ def _link(resolution: Resolution, shown: str, numbers: Mapping[tuple[int, int], 
     return f'<a href="{html.escape(resolution.url or "")}" title="{tip}">{html.escape(shown)}</a>{number}'
 
 
+def _why(resolution: Resolution) -> str:
+    """Say why a mention has no entity: where none of its candidates fits, which one fits best."""
+    reason: str = resolution.reason or "no candidates"
+    if reason != "none fits" or not resolution.alternatives:
+        return reason
+    title, chance = resolution.alternatives[0]
+    return f"{reason}: {title} has {chance:.2f}"
+
+
 def _open(resolution: Resolution) -> str:
     """Say why a mention has no entity, and what it names where that is known."""
-    reason = resolution.reason or "no candidates"
-    return reason if resolution.kind is None else f"{resolution.kind}: {reason}"
+    reason = _why(resolution)
+    return reason if resolution.kind is None else f"{resolution.kind}, {reason}"
 
 
 def _reason(resolution: Resolution) -> str:

@@ -79,7 +79,8 @@ def test_a_page(model: Path, tmp_path: Path) -> None:
 def test_thresholds(model: Path) -> None:
     unsure = orjson.loads(run(TEXT, "--json", "--answer-threshold", 1, "--model", model).stdout_bytes)["mentions"]
     assert unsure[0]["resolution"]["entity"] == "Velm Cup (rowing)"  # its only candidate
-    assert unsure[1]["resolution"] is None and "under the threshold of 1" in unsure[1]["reason"]
+    assert unsure[1]["resolution"] is None and unsure[1]["reason"] == "none fits"
+    assert unsure[1]["alternatives"][0][0] == "Ada Marlow (rower)"
     nothing = run(TEXT, "--json", "--detection-threshold", 1, "--model", model)
     assert orjson.loads(nothing.stdout_bytes)["mentions"] == []
 
@@ -94,4 +95,4 @@ def test_bad_input_is_said_in_one_sentence(model: Path, tmp_path: Path) -> None:
     assert "is a folder" in refusal(tmp_path, "--model", model)
     assert run(TEXT, "--order", "best", "--model", model).exit_code == 2
     ModelFolder(make_network(4), make_tokenizer(), make_vocabulary()).save(tmp_path / "bare")
-    assert "no candidate store" in refusal(TEXT, "--model", tmp_path / "bare")
+    assert "no names to find mentions by" in refusal(TEXT, "--model", tmp_path / "bare")

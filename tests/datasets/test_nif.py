@@ -33,7 +33,7 @@ def test_nif_round_trip(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (lambda t: t.replace(" .\n<", " <"), "line 3: not Turtle"),
+        (lambda t: t.replace(" .\n<", " <"), "line 4: not Turtle"),
         (lambda t: t.replace('anchorOf "Bern"', 'anchorOf "Rome"'), "nif:anchorOf 'Rome' is not there"),
         (lambda t: t.replace("nif:isString", "nif:other"), "no nif:Context with nif:isString"),
         (lambda t: t.replace('beginIndex "3"', 'beginIndex "x"'), "has no numbers in nif:beginIndex"),

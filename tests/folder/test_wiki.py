@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import bz2
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +24,7 @@ from deixis.errors import InputError
 from deixis.folder.model_folder import ModelFolder
 from deixis.folder.wiki import LEADS, licence
 from deixis.inference import Disambiguator
+from deixis.knowledge.knowledge import Knowledge
 from deixis.wikipedia import dump as module
 from tests.folder.test_edit import make_model
 from tests.wikipedia.samples import TAIL, dump, page, sample_dumps
@@ -92,6 +97,17 @@ def test_a_dump_becomes_a_folder_that_links(base: Path, tmp_path: Path) -> None:
     assert contents(folder) == before
 
 
+def test_a_wiki_of_another_language_is_not_read_by_the_words_of_english(base: Path, tmp_path: Path) -> None:
+    pages = [page("Netherlands", "The land of a [[Team|team]].", 1), page("Team", "A team.", 2)]
+    english = built(write(tmp_path / "en.xml", pages), "--base", base, "-o", tmp_path / "en")
+    (tmp_path / "de.xml").write_bytes(dump(pages))
+    german = built(tmp_path / "de.xml", "--base", base, "-o", tmp_path / "de")
+    found = [Knowledge.open(folder / "knowledge").lookup("Dutch") for folder in (english, german)]
+    assert [[one.entity for one in candidates] for candidates in found] == [["Netherlands"], []]
+    (answer,) = Disambiguator.load(german).disambiguate(Document("Team", (Mention(0, 4),)))
+    assert answer.url == "https://de.wikipedia.org/wiki/Team"
+
+
 def test_a_newer_dump_keeps_the_rows_of_what_has_not_changed(base: Path, tmp_path: Path) -> None:
     first = built(write(tmp_path / "old.xml", PAGES), "--base", base, "-o", tmp_path / "first")
     changed = [
@@ -117,7 +133,7 @@ def test_what_another_dump_left_behind_is_not_used(base: Path, tmp_path: Path, m
 
     first, second = write(tmp_path / "old.xml", PAGES), write(tmp_path / "new.xml", [*PAGES[:2], PAGES[3]])
     with monkeypatch.context() as patch:
-        patch.setattr("deixis.folder.wiki._write_folder", full)
+        patch.setattr("deixis.folder.wiki.write_folder", full)
         assert run(first, "--base", base, "-o", tmp_path / "wiki", "--workers", 1).exit_code == 1
     assert (tmp_path / "wiki.work").exists()
     after = built(second, "--base", base, "-o", tmp_path / "wiki")
@@ -167,6 +183,67 @@ def test_a_dump_that_is_cut_in_a_page_is_read_to_there(base: Path, tmp_path: Pat
     assert titles(tmp_path / "wiki") == set(ENTITIES[:-1])
 
 
+def test_a_bz2_file_that_is_cut_off_is_read_to_there(base: Path, tmp_path: Path) -> None:
+    whole = write(tmp_path / "dump.xml", [*PAGES, page("Last", "".join(map(chr, range(0x4E00, 0x9000))), 8)])
+    path = tmp_path / "dump.xml.bz2"
+    path.write_bytes(bz2.compress(whole.read_bytes()[:-8000]) + bz2.compress(whole.read_bytes()[-8000:])[:-900])
+    done = run(path, "--base", base, "-o", tmp_path / "wiki", "--workers", 1)
+    assert done.exit_code == 0 and f"deixis: {path} is cut off" in done.output
+    assert titles(tmp_path / "wiki") == set(ENTITIES)
+    path.write_bytes(path.read_bytes()[:40])
+    refused = run(path, "--base", base, "-o", tmp_path / "none", "--workers", 1)
+    assert refused.exit_code == 1 and f"{path} is no MediaWiki XML dump" in str(refused.exception)
+
+
+def test_a_folder_of_another_version_is_refused_and_stays(base: Path, tmp_path: Path) -> None:
+    source = write(tmp_path / "dump.xml", PAGES)
+    made = built(source, "--base", base, "-o", tmp_path / "wiki")
+    manifest = made / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"version": 1', '"version": 99'))
+    before = contents(made)
+    for given in (["--base", made, "-o", tmp_path / "new"], ["--base", base, "-o", made]):
+        refused = run(source, *given, "--workers", 1)
+        assert f"{manifest} was written by a newer deixis (format 99); upgrade deixis" in str(refused.exception)
+    refused = run("update", made, source, "-o", tmp_path / "new")
+    assert "was written by a newer deixis" in str(refused.exception)
+    Manifest("model", files={"candidates/manifest.json": ""}).save(manifest)
+    refused = run(source, "--base", made, "-o", tmp_path / "new")
+    assert f"{made} was written by an earlier deixis; convert it: deixis assemble" in str(refused.exception)
+    assert not (tmp_path / "new").exists()
+    assert {name for name, data in contents(made).items() if data != before[name]} == {"manifest.json"}
+
+
+def test_on_a_full_disk_nothing_is_lost(base: Path, tmp_path: Path) -> None:
+    """Files may grow to a size and no further, so that each step fails once; then it goes on where it was."""
+    source, output = write(tmp_path / "dump.xml", PAGES), tmp_path / "wiki"
+    expected = contents(built(source, "--base", base, "-o", tmp_path / "whole"))
+    steps = sorted({len(data) for data in expected.values()} | {100, 400})
+    failed = set()
+    for size in steps:
+        with files_of_at_most(size - 1):
+            done = run(source, "--base", base, "-o", output, "--workers", 1)
+        if done.exit_code:
+            assert isinstance(done.exception, InputError) and "cannot write" in str(done.exception)
+            failed.add(str(done.exception).split(":")[0].rpartition("/")[2])
+            assert not output.exists()
+    assert len(failed) > 3, failed
+    assert contents(built(source, "--base", base, "-o", output)) == expected
+    with files_of_at_most(1000):  # the folder that was there stays
+        done = run(write(tmp_path / "new.xml", PAGES[:2]), "--base", base, "-o", output, "--workers", 1)
+    assert isinstance(done.exception, InputError) and contents(output) == expected
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """Refuse every write behind so many bytes of a file, by whatever library: as a full disk does."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
 def test_licences_go_by_date() -> None:
     dates = {"2006-03-03": "GFDL", "2017-09-01": "CC BY-SA 3.0 and GFDL", "2026-01-01": "CC BY-SA 4.0 and GFDL"}
     assert {date: licence("en.wikipedia.org", date) for date in dates} == dates
@@ -211,7 +288,10 @@ def test_killed_twice_it_ends_with_the_same_bytes(
     domain = {"enwiki-latest": "en", "bgwiki": "bg", "latgalian": "ltg"}[wiki] + ".wikipedia.org"
     nlp = Disambiguator.load(tmp_path / "killed")
     assert nlp.domain == domain
-    title = nlp.vocabulary.entities[0]
-    (answer,) = nlp.disambiguate(Document(title, (Mention(0, len(title)),)))
-    assert answer.entity == title
+    assert nlp.candidates is not None
+    whole = (Document(title, (Mention(0, len(title)),)) for title in nlp.vocabulary.entities)
+    # The network is untrained: a name that means one entity alone.
+    document = next(one for one in whole if len(nlp.candidates.candidates(one)[0]) == 1)
+    (answer,) = nlp.disambiguate(document)
+    assert answer.entity == document.text
     assert answer.identity is not None or domain == "en.wikipedia.org"

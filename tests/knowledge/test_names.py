@@ -75,6 +75,12 @@ def test_variants(surface: str, expected: str) -> None:
     assert expected in variants(key(surface))
 
 
+def test_english_words_are_no_rule_elsewhere() -> None:
+    for surface in ("Dutch", "President Ramos", "Agriculture Department", "Lille, France", "U.S. Navy", "Wallabies"):
+        assert variants(key(surface)) and not variants(key(surface), "de")
+    assert variants(key("S. Müller GmbH"), "de") == ("s muller", "muller gmbh", "s gmbh")
+
+
 @given(st.text(max_size=30))
 def test_a_key_split_is_the_key(surface: str) -> None:
     name = key(surface)

@@ -48,3 +48,26 @@ def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
     path.write_bytes(whole[:8] + b"\x07" + whole[9:])
     with pytest.raises(ArtefactError, match="another version"):
         TitleFilter.open(path)
+
+
+def test_a_name_is_found_as_a_title_is_written() -> None:
+    titles = TitleFilter.build(["velm cup", "the silver oar", "zoe brandt", "st. olaf's church", "ada marlow", "rower"])
+    for name, title in {
+        "Velm Cup": "Velm Cup",
+        "the Velm\nCup": "Velm Cup",  # the article is none of the title's
+        "The Silver Oar": "The Silver Oar",  # and here it is
+        "Zoë Brandt’s": "Zoë Brandt",  # accents are kept that the list does not have
+        "St. Olaf’s Church": "St. Olaf's Church",  # as Wikipedia writes apostrophes
+        "ADA MARLOW 's": "Ada Marlow",
+        "velm cup": "Velm cup",
+        "rower": None,  # a single word may be anything
+        "the rower": None,
+        "Lena Brandt": None,
+    }.items():
+        assert titles.find(name) == title
+
+
+def test_only_the_small_words_of_capitals_stay_small() -> None:
+    titles = TitleFilter.build(["bank of velm"])
+    assert titles.find("BANK OF VELM") == "Bank of Velm"
+    assert titles.find("Bank Of Velm") == "Bank Of Velm"  # as the text has it

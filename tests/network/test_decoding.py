@@ -30,8 +30,10 @@ TOLERANCE = 1e-4
 PAPER = make_disambiguator(seed=4)
 CACHED = make_disambiguator(seed=4, words_see="placeholders")
 SHALLOW = make_disambiguator(seed=4, words_see="placeholders", answer_layers=1)
-EACH: list[Disambiguator] = [PAPER, CACHED, SHALLOW]
-NAMES = ["answers", "placeholders", "answer_layers=1"]
+WORDS = make_disambiguator(seed=4, words_see="words")
+LATE = make_disambiguator(seed=4, words_see="words", placeholder_layers=2, answer_layers=1)
+EACH: list[Disambiguator] = [PAPER, CACHED, SHALLOW, WORDS, LATE]
+NAMES = ["answers", "placeholders", "answer_layers=1", "words", "placeholder_layers=2, answer_layers=1"]
 
 
 def outline(resolutions: Sequence[Resolution]) -> list[tuple[str | None, int]]:
@@ -117,7 +119,7 @@ documents_of = st.lists(st.integers(0, 10_000), min_size=1, max_size=12, unique=
     documents=documents_of,
     rows=st.sampled_from([1, 100, 400, 100_000]),
     order=st.sampled_from(["local", "natural", "confidence"]),
-    which=st.integers(0, 2),
+    which=st.integers(0, len(EACH) - 1),
     shuffle=st.randoms(use_true_random=False),
 )
 def test_batching_padding_and_order_change_no_answer(
@@ -136,7 +138,7 @@ def test_batching_padding_and_order_change_no_answer(
 
 
 @settings(deadline=None, max_examples=60)
-@given(seed=st.integers(0, 10_000), which=st.integers(0, 2), shuffle=st.randoms(use_true_random=False))
+@given(seed=st.integers(0, 10_000), which=st.integers(0, len(EACH) - 1), shuffle=st.randoms(use_true_random=False))
 def test_the_order_of_candidates_changes_no_answer(seed: int, which: int, shuffle: random.Random) -> None:
     document = make_document(seed)
     moved = []
@@ -156,7 +158,7 @@ def test_the_static_side_is_run_once_a_window(monkeypatch: pytest.MonkeyPatch) -
         return plain(self, batch)
 
     monkeypatch.setattr(Network, "read", counted)
-    for nlp in (CACHED, SHALLOW):
+    for nlp in EACH[1:]:
         reads.clear()
         result = nlp.disambiguate(make_document(11, mentions=20, words=60))
         several = sum(len(mention.candidates or ()) > 1 for mention in result.document.mentions)

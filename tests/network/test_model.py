@@ -1,4 +1,4 @@
-"""The network against independent implementations, and its two attention patterns against each other."""
+"""The network against independent implementations, and its attention patterns against whole passes."""
 
 from __future__ import annotations
 
@@ -21,6 +21,13 @@ from tests.reference import Luke
 from tests.worlds import make_document, make_network, make_tokenizer
 
 TOLERANCE = 1e-4
+PATTERNS: list[dict[str, Any]] = [
+    {},
+    {"words_see": "placeholders"},
+    {"words_see": "placeholders", "answer_layers": 1},
+    {"words_see": "words"},
+    {"words_see": "words", "placeholder_layers": 2, "answer_layers": 1},
+]
 
 
 def batch_of(seeds: list[int], words: int = 30) -> Batch:
@@ -116,6 +123,36 @@ def test_the_static_side_does_not_see_answers() -> None:
     torch.testing.assert_close(cached, rows[len(static) :], atol=TOLERANCE, rtol=0)
 
 
+@pytest.mark.parametrize(("placeholder_layers", "answer_layers"), [(3, 3), (3, 1), (2, 2), (2, 1), (1, 1)])
+def test_placeholders_start_from_their_mentions_words(placeholder_layers: int, answer_layers: int) -> None:
+    """Words see words; a placeholder is born as its words' mean state; then each row sees what the table says."""
+    network = make_network(words_see="words", placeholder_layers=placeholder_layers, answer_layers=answer_layers)
+    batch = batch_of([2])
+    entities = torch.full_like(batch.starts, MASK)
+    entities[1] = 7
+    with torch.no_grad():
+        hidden = network.answer(network.read(batch), entities)
+        words = network.embeddings(batch.pieces, batch.places)
+        positions = network.entity_embeddings.positions(batch)
+        placeholders = answers = words[:0]
+        for index, layer in enumerate(network.encoder.layers):
+            if index == 3 - placeholder_layers:
+                placeholders = network.entity_embeddings(torch.full_like(entities, MASK), positions)
+                if index > 0:
+                    spans = zip(batch.starts.tolist(), batch.ends.tolist(), strict=True)
+                    placeholders = placeholders + torch.stack([words[start:end].mean(0) for start, end in spans])
+            if index == 3 - answer_layers:
+                answers = network.entity_embeddings(entities, positions)
+                answers = answers + placeholders if index > 0 else answers
+            rows = torch.cat((words, placeholders, answers))
+            first, second = len(words), len(words) + len(placeholders)
+            mask = torch.ones(len(rows), len(rows), dtype=torch.bool)
+            mask[:first, first:] = mask[:second, second:] = False
+            rows = whole_pass(layer, rows, mask)
+            words, placeholders, answers = rows[:first], rows[first:second], rows[second:]
+    torch.testing.assert_close(hidden, answers, atol=TOLERANCE, rtol=0)
+
+
 @pytest.mark.parametrize("answer_layers", [1, 2, 3])
 def test_answers_start_from_their_placeholders(answer_layers: int) -> None:
     network = make_network(words_see="placeholders", answer_layers=answer_layers)
@@ -137,9 +174,9 @@ def test_answers_start_from_their_placeholders(answer_layers: int) -> None:
     torch.testing.assert_close(hidden, answers, atol=TOLERANCE, rtol=0)
 
 
-@pytest.mark.parametrize("words_see", ["answers", "placeholders"])
-def test_windows_read_together_do_not_see_each_other(words_see: str) -> None:
-    network = make_network(words_see=words_see)
+@pytest.mark.parametrize("settings", PATTERNS)
+def test_windows_read_together_do_not_see_each_other(settings: dict[str, Any]) -> None:
+    network = make_network(**settings)
     together = batch_of([1, 17])
     with torch.no_grad():
         hidden = network.answer(network.read(together), torch.full_like(together.starts, MASK))
@@ -150,9 +187,7 @@ def test_windows_read_together_do_not_see_each_other(words_see: str) -> None:
             torch.testing.assert_close(part, single, atol=TOLERANCE, rtol=0)
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"words_see": "placeholders"}, {"words_see": "placeholders", "answer_layers": 1}]
-)
+@pytest.mark.parametrize("settings", PATTERNS)
 def test_what_is_not_wanted_changes_nothing(settings: dict[str, Any]) -> None:
     """Windows that do not run, answers that are not wanted, and steps before leave the others as they are."""
     network = make_network(**settings)
@@ -205,6 +240,9 @@ def test_quantised_tables_stay_close() -> None:
         ({"words_see": "everything"}, "words_see"),
         ({"words_see": "answers", "answer_layers": 2}, "placeholders"),
         ({"words_see": "placeholders", "answer_layers": 9}, "1 to 3"),
+        ({"words_see": "placeholders", "placeholder_layers": 2}, "words"),
+        ({"words_see": "words", "placeholder_layers": 9}, "1 to 3"),
+        ({"words_see": "words", "placeholder_layers": 1, "answer_layers": 2}, "answers start from"),
         ({"hidden_act": "swish"}, "hidden_act"),
     ],
 )

@@ -80,7 +80,7 @@ def test_link_finds_mentions_and_leaves_the_unsure_unresolved(client: httpx.Clie
     assert [(m["start"], m["end"]) for m in answer["mentions"]] == [(0, 5), (14, 17), (25, 29)]
     for mention in answer["mentions"]:
         if mention["resolution"] is None:
-            assert mention["reason"].startswith("unsure")
+            assert mention["reason"] == "none fits"
         else:
             assert mention["resolution"]["probability"] >= 0.5
     assert answer["id"] == "a"

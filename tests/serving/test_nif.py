@@ -55,6 +55,11 @@ def test_an_answer_is_ascii_and_keeps_what_was_written() -> None:
 def test_a_mention_without_an_answer_has_no_link() -> None:
     (document,) = read_nif_call(gerbil(TEXT, [(0, 5)]), Limits())
     assert isinstance(document, Document) and document.mentions[0] == Mention(0, 5)
-    left_open = Resolution(0, 5, "messi", None, 0.0, 0, (), "no candidates")
+    left_open = Resolution(0, 5, "messi", None, 0.0, 0, (), "no candidates", kind="person")
     graph = rdflib.Graph().parse(data=write_nif([Resolutions(document, (left_open,))]), format="turtle")
     assert not list(graph.objects(None, ITSRDF.taIdentRef))
+    (phrase,) = graph.subjects(rdflib.RDF.type, NIF.Phrase)
+    assert [str(told) for told in graph.objects(phrase, rdflib.RDFS.comment)] == ["left open: no candidates"]
+    assert [str(kind) for kind in graph.objects(phrase, ITSRDF.taClassRef)] == [
+        "http://nerd.eurecom.fr/ontology#Person"
+    ]

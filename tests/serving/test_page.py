@@ -243,12 +243,11 @@ def test_a_phone_shows_text_and_panel_together(page: Page) -> None:
 
 def test_what_is_left_open_says_why(page: Page) -> None:
     resolve(page)
-    row = page.locator("#decisions button", has_text="left open, unsure").first
+    row = page.locator("#decisions button", has_text="left open, none fits").first
     row.click()
-    expect(page.locator("#panel")).to_contain_text(
-        re.compile(r"Left open, unsure: Entity \d+ has 0\.\d+, under the threshold")
-    )
-    expect(page.locator("#reading mark.current")).to_have_attribute("title", re.compile("left open, unsure"))
+    expect(page.locator("#panel")).to_contain_text("Left open, none fits")
+    expect(page.locator("#panel .candidates")).to_contain_text("Entity")
+    expect(page.locator("#reading mark.current")).to_have_attribute("title", re.compile("left open, none fits"))
     page.keyboard.press("End")
     expect(page.locator("#reading mark.unresolved sup").first).to_have_text("–")
 
@@ -265,5 +264,5 @@ def test_a_model_without_a_store(browser: BrowserContext) -> None:
         page.goto(address)
         page.fill("#text", TEXT)
         page.get_by_role("button", name="Resolve").click()
-        expect(page.locator("#error")).to_contain_text("no candidate store")
+        expect(page.locator("#error")).to_contain_text("no names to find mentions by")
         page.close()

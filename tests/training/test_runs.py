@@ -121,6 +121,13 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(
     assert "learning_rate" in capsys.readouterr().err
 
 
+def test_a_model_that_reads_once_is_made_from_bert(world: Path, tmp_path: Path) -> None:
+    layers = ["--words-see", "words", "--placeholder-layers", "2", "--answer-layers", "1"]
+    assert main([*arguments(world, tmp_path / "model", "steps=2"), *layers]) == 0
+    config = ModelFolder.load(tmp_path / "model").network.config
+    assert (config.words_see, config.placeholder_layers, config.answer_layers) == ("words", 2, 1)
+
+
 def test_two_processes_are_one(world: Path, tmp_path: Path) -> None:
     torch.set_num_threads(1)
     alone, both = tmp_path / "alone", tmp_path / "both"

@@ -29,7 +29,13 @@ from tests.worlds import ENTITIES, make_network, make_tokenizer, make_vocabulary
 
 TOKENIZER = make_tokenizer()
 SMALL = Recipe(batch=8, pieces_at_once=200, learning_rate=1e-3, dropout=0.0, decay="none", epochs=2)
-PATTERNS = [{"words_see": "answers"}, {"words_see": "placeholders"}, {"words_see": "placeholders", "answer_layers": 2}]
+PATTERNS: list[dict[str, Any]] = [
+    {"words_see": "answers"},
+    {"words_see": "placeholders"},
+    {"words_see": "placeholders", "answer_layers": 2},
+    {"words_see": "words"},
+    {"words_see": "words", "placeholder_layers": 2, "answer_layers": 1},
+]
 
 
 def make_data(windows: int = 24, seed: int = 0, unknown: float = 0.1, candidates: int = 5) -> WindowSet:

@@ -35,8 +35,9 @@ def calibrate(
     """Choose the answer threshold of a model for plain texts, and write it into a copy of the model.
 
     First the probabilities of answers are fitted, so that they also tell where none of the candidates is meant: gold
-    mentions are answered, the right entity taken out of a part of the lists. Then the texts of the set are linked,
-    and precision, recall and coverage of the answers are printed by threshold.
+    mentions are answered, the right entity taken out of a part of the lists; and it is counted how often a name is
+    right of which nothing but its title is known. Then the texts of the set are linked, and precision, recall and
+    coverage of the answers are printed by threshold.
     `deixis link`, the server's /link and spaCy use the chosen threshold; `deixis disambiguate` always answers.
 
     Examples:
@@ -60,6 +61,7 @@ def calibrate(
     dataset = open_dataset(data, name).redirected(table)
     dataset = dataset if chosen_by.limit is None else dataset.first(chosen_by.limit)
     _fit_probabilities(nlp, dataset, settings, table)
+    _measure_titles(nlp, dataset, table)
     points = run(
         nlp,
         dataset,
@@ -72,7 +74,8 @@ def calibrate(
     chosen = choose(points, chosen_by.precision)
     print_table(curve_table(points, chosen), markdown=markdown)
     if output is not None:
-        manifest = relink(model, output, replace(chosen.linking, rule=nlp.answer_rule), chosen.to_record())
+        linking = replace(chosen.linking, rule=nlp.answer_rule, title_probability=nlp.title_probability)
+        manifest = relink(model, output, linking, chosen.to_record())
         typer.echo(f"written: {output}, digest {manifest.digest[:12]}", err=True)
 
 
@@ -92,3 +95,15 @@ def _fit_probabilities(nlp: Disambiguator, dataset: Dataset, settings: Settings,
         after = reliability((rule.probability(one.evidence), one.right) for one in judged).error
         told += f", {after:.3f} after fitting"
     typer.echo(told, err=True)
+
+
+def _measure_titles(nlp: Disambiguator, dataset: Dataset, table: Mapping[str, str]) -> None:
+    """Give the model the probability of a name that is only a title, where the set has enough of them to tell."""
+    from deixis.evaluation.known_by_title import LEAST_TITLES, judge_titles
+
+    titles = judge_titles(nlp, dataset, nlp.knowledge.lead(table))
+    enough = len(titles) >= LEAST_TITLES
+    if enough:
+        nlp.title_probability = round(sum(right for *_, right in titles) / len(titles), 3)
+    measured = f"measured on {len(titles):,}" + ("" if enough else ": too few, it stays as it was")
+    typer.echo(f"probability of a name that is only a title: {nlp.title_probability:g}, {measured}", err=True)

@@ -188,7 +188,8 @@ def texts(
     Windows, prior and answer threshold are the model's own for plain texts if not given, as in `deixis link`.
     """
     from deixis.datasets import read_redirects, read_texts
-    from deixis.evaluation.texts import TextsReport, score_ways
+    from deixis.evaluation.texts import score_ways
+    from deixis.evaluation.texts_report import TextsReport
     from deixis.knowledge.entities import read_wikidata
 
     _check_form(json, markdown)

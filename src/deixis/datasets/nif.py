@@ -28,6 +28,7 @@ NIF = "http://persistence.uni-leipzig.org/nlp2rdf/ontologies/nif-core#"
 ITSRDF = "http://www.w3.org/2005/11/its/rdf#"
 NIF_PREFIXES = (
     f"@prefix nif: <{NIF}> .\n@prefix itsrdf: <{ITSRDF}> .\n@prefix xsd: <http://www.w3.org/2001/XMLSchema#> .\n"
+    "@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .\n"
 )
 NERD = "http://nerd.eurecom.fr/ontology#"  # the classes of names in NIF
 NERD_CLASSES = {
@@ -152,8 +153,6 @@ def to_turtle(resolutions: Resolutions, base: str, context: str | None = None, u
         f"  nif:isString {_literal(text)} .\n"
     )
     for resolution in resolutions:
-        if resolution.entity is None and resolution.kind is None:
-            continue
         start, end = places[resolution.start], places[resolution.end]
         yield (
             f"<{base}#char={start},{end}> a nif:Phrase, nif:OffsetBasedString ;\n"
@@ -164,11 +163,15 @@ def to_turtle(resolutions: Resolutions, base: str, context: str | None = None, u
         )
         if resolution.kind is not None:
             yield f" ;\n  itsrdf:taClassRef <{NERD}{NERD_CLASSES.get(resolution.kind, 'Thing')}>"
+        if resolution.entity is None and resolution.reason is not None:
+            yield f' ;\n  rdfs:comment "left open: {resolution.reason}"'
         if resolution.entity is not None:
             yield (
                 f' ;\n  itsrdf:taConfidence "{resolution.probability:.6f}"^^xsd:double ;\n'
                 f"  itsrdf:taIdentRef {_references(resolution)}"
             )
+            if resolution.known_by is not None:
+                yield f' ;\n  rdfs:comment "known by {resolution.known_by}"'
         yield " .\n"
 
 

@@ -8,9 +8,10 @@ from operator import itemgetter
 
 from deixis.disambiguation.answer_rule import AnswerRule, evidence_of
 from deixis.disambiguation.choices import Choices, distinct
-from deixis.documents import Candidate, Document, Identity, Resolution, Resolutions, Step
+from deixis.documents import Candidate, Document, Reason, Resolution, Resolutions, Step
+from deixis.network.kept_words import KeptWords
 
-__all__ = ["PendingDocument", "resolve_by_prior", "unresolved"]
+__all__ = ["PendingDocument", "resolve_by_prior", "resolve_by_title", "unresolved"]
 
 Chances = tuple[tuple[str, float], ...]  # titles and probabilities
 
@@ -24,6 +25,7 @@ class PendingDocument:
     resolutions: list[Resolution | None]
     trace: dict[int, dict[int, Chances]] | None = None  # step -> open mention -> its candidates
     priors: Sequence[Mapping[str, float]] | None = None  # of each mention, where it is asked what speaks for answers
+    kept: KeptWords | None = None  # the words of its text, where they were read to find the mentions
     windows_left: int = 0
     passes: int = 0
     is_read: bool = field(default=False)  # all of its windows are known
@@ -47,21 +49,19 @@ class PendingDocument:
             self.trace.setdefault(step, {})[place] = noted
 
     def finish(
-        self, threshold: float | None, identify: Callable[[str], Identity | None], rule: AnswerRule | None = None
+        self, threshold: float | None, identified: Callable[[Resolution], Resolution], rule: AnswerRule | None = None
     ) -> Resolutions:
-        """Return the resolutions; answers under the threshold are left open, the others get their identity."""
+        """Return the resolutions; answers under the threshold are left open, the others say how they are known."""
         items = [
-            resolution or unresolved(self.document, place, "longer than a window")
+            resolution or unresolved(self.document, place, "too long")
             for place, resolution in enumerate(self.resolutions)
         ]
         if rule is not None:
             items = [rule.applied(resolution) for resolution in items]
         settled = [_settled(resolution, threshold) for resolution in items]
-        for place, resolution in enumerate(settled):
-            identity = None if resolution.entity is None else identify(resolution.entity)
-            kind = self.document.mentions[place].kind
-            if identity is not None or kind is not None:
-                settled[place] = replace(resolution, identity=identity, kind=kind)
+        for place, (resolution, mention) in enumerate(zip(settled, self.document.mentions, strict=True)):
+            told = resolution if resolution.entity is None else identified(resolution)
+            settled[place] = told if mention.kind is None else replace(told, kind=mention.kind)
         return Resolutions(self.document, tuple(settled), self.passes, self._steps(items))
 
     def _steps(self, items: Sequence[Resolution]) -> tuple[Step, ...] | None:
@@ -76,12 +76,10 @@ class PendingDocument:
         return tuple(Step(step, tuple(decided.get(step, ())), self.trace.get(step, {})) for step in steps)
 
 
-def resolve_by_prior(document: Document, place: int, candidates: tuple[Candidate, ...], reason: str) -> Resolution:
-    """Resolve a mention that the network cannot score: by prior where there are candidates, else not at all."""
+def resolve_by_prior(document: Document, place: int, candidates: tuple[Candidate, ...]) -> Resolution:
+    """Resolve a mention of whose candidates the network knows none by their priors."""
     mention = document.mentions[place]
     listed = distinct(candidates)
-    if not listed:
-        return unresolved(document, place, "no candidates" if mention.candidates == () else reason)
     weights = [candidate.prior or 0.0 for candidate in listed]
     total = sum(weights)
     shares = [weight / total if total > 0 else 1 / len(weights) for weight in weights]
@@ -90,7 +88,14 @@ def resolve_by_prior(document: Document, place: int, candidates: tuple[Candidate
     return Resolution(mention.start, mention.end, surface, *ranked[0], 1, tuple(ranked))
 
 
-def unresolved(document: Document, place: int, reason: str) -> Resolution:
+def resolve_by_title(document: Document, place: int, title: str, probability: float) -> Resolution:
+    """Resolve a mention of which nothing is known but that there is an article of its name."""
+    mention = document.mentions[place]
+    surface, ranked = document.surface(mention), ((title, probability),)
+    return Resolution(mention.start, mention.end, surface, title, probability, 1, ranked, known_by="title")
+
+
+def unresolved(document: Document, place: int, reason: Reason) -> Resolution:
     """Return the resolution of a mention without an answer."""
     mention = document.mentions[place]
     return Resolution(mention.start, mention.end, document.surface(mention), None, 0.0, 0, (), reason)
@@ -100,5 +105,4 @@ def _settled(resolution: Resolution, threshold: float | None) -> Resolution:
     """Return the resolution, unresolved where its probability is under the threshold."""
     if threshold is None or resolution.entity is None or resolution.probability >= threshold:
         return resolution
-    reason = f"unsure: {resolution.entity} has {resolution.probability:.2f}, under the threshold of {threshold:g}"
-    return replace(resolution, entity=None, reason=reason)
+    return replace(resolution, entity=None, reason="none fits", known_by=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import accumulate, chain, islice
+from itertools import accumulate, chain, groupby, islice
 
 import numpy as np
 import torch
@@ -13,8 +13,9 @@ import torch
 from deixis.disambiguation.results import PendingDocument
 from deixis.network.batching import batches_of, make_batch
 from deixis.network.decoding import Observer, Question, decode
-from deixis.network.encoding import Tokenizer, Window, windows_of
+from deixis.network.encoding import Encoding, Tokenizer, Window, windows_of
 from deixis.network.model import Network
+from deixis.network.reading import Reading
 from deixis.network.special import MASK, PAD
 from deixis.settings import Settings
 
@@ -29,6 +30,7 @@ class _Task:
 
     pending: PendingDocument
     window: Window
+    kept: Reading | None  # what was kept of the window's words
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +48,14 @@ class Scheduler:
         """Yield the documents in their order, each when all of its windows are decided."""
         queue: deque[PendingDocument] = deque()
         group: list[_Task] = []
+        kept = 0  # rows
         for task in self._tasks(documents, settings, queue):
             if task is not None:
                 group.append(task)
-            if len(group) >= self.group or len(queue) >= 4 * self.group:
+                kept += 0 if task.kept is None else len(task.kept.under)
+            if len(group) >= self.group or len(queue) >= 4 * self.group or kept >= self.batch_rows:
                 self._decide_group(group, settings)
-                group = []
+                group, kept = [], 0
                 while queue and queue[0].is_read and queue[0].windows_left == 0:
                     yield queue.popleft()
         self._decide_group(group, settings)
@@ -61,27 +65,42 @@ class Scheduler:
         self, documents: Iterable[PendingDocument], settings: Settings, queue: deque[PendingDocument]
     ) -> Iterator[_Task | None]:
         """Yield the windows of all documents, noting each document in the queue; None at the end of each."""
-        stream = iter(documents)
-        while chunk := list(islice(stream, TOKENISED)):
-            texts = [(p.document.text, [(m.start, m.end) for m in p.document.mentions]) for p in chunk]
-            for pending, encoding in zip(chunk, self.tokenizer.encode_many(texts), strict=True):
-                queue.append(pending)
-                for window in windows_of(self.tokenizer, encoding, settings.windows or "per_mention"):
-                    if any(pending.choices[mention].rows for mention in _counting(window)):
-                        pending.windows_left += 1
-                        yield _Task(pending, window)
-                pending.is_read = True
-                yield None
+        for pending, encoding in self._encoded(documents):
+            queue.append(pending)
+            kept = {} if pending.kept is None else pending.kept.windows
+            pending.kept = None  # its windows alone hold what was kept of them
+            for window in windows_of(self.tokenizer, encoding, settings.windows or "per_mention"):
+                if any(pending.choices[mention].rows for mention in _counting(window)):
+                    pending.windows_left += 1
+                    yield _Task(pending, window, kept.get(window.place))
+            pending.is_read = True
+            yield None
+
+    def _encoded(self, documents: Iterable[PendingDocument]) -> Iterator[tuple[PendingDocument, Encoding]]:
+        """Yield all documents with their pieces; those whose words were kept one by one, as these take memory."""
+        for kept, run in groupby(documents, lambda pending: pending.kept is not None):
+            while chunk := list(islice(run, 1 if kept else TOKENISED)):
+                spans = [[(m.start, m.end) for m in p.document.mentions] for p in chunk]
+                texts = [(p.document.text, found) for p, found in zip(chunk, spans, strict=True)]
+                yield from (
+                    ((p, p.kept.encode(found)) for p, found in zip(chunk, spans, strict=True) if p.kept is not None)
+                    if kept
+                    else zip(chunk, self.tokenizer.encode_many(texts), strict=True)
+                )
 
     def _decide_group(self, group: list[_Task], settings: Settings) -> None:
-        for places in batches_of([task.window for task in group], self.batch_rows):
-            self._decide_batch([group[place] for place in places], settings)
+        kept, unread = ([task for task in group if (task.kept is None) == is_unread] for is_unread in (False, True))
+        for tasks in (kept, unread):
+            for places in batches_of([task.window for task in tasks], self.batch_rows):
+                self._decide_batch([tasks[place] for place in places], settings)
 
     def _decide_batch(self, tasks: list[_Task], settings: Settings) -> None:
         batch = make_batch([task.window for task in tasks]).to(self.device)
         question = _question(tasks, settings).to(self.device)
         observe = _tracing(tasks) if settings.trace else None
-        decisions = decode(self.network, batch, question, settings.order, settings.commit, observe, self.arbitrary)
+        words = [task.kept for task in tasks if task.kept is not None]  # all or none
+        how = settings.order, settings.commit, observe, self.arbitrary
+        decisions = decode(self.network, batch, question, *how, words)
         fits = None if decisions.fit is None else decisions.fit.tolist()
         passes, steps, choices = (x.tolist() for x in (decisions.passes, decisions.step, decisions.choice))
         probabilities = decisions.probabilities.numpy()

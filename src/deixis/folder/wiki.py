@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from deixis.artefacts import MANIFEST, Manifest, digest_file, folder_aside, manifest_path, write_aside
 from deixis.corpus.counting import lead_on
@@ -43,7 +44,7 @@ from deixis.wikipedia.page_props import read_page_props
 from deixis.wikipedia.parallel import cores
 from deixis.wikipedia.summary import PageSummary, read_summary
 
-__all__ = ["LEADS", "Wiki", "build_wiki", "checksum", "licence"]
+__all__ = ["LEADS", "SHARD", "TRAINED", "Base", "Wiki", "build_wiki", "checksum", "licence", "write_folder"]
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +77,7 @@ def build_wiki(
 ) -> Manifest:
     """Write the model folder of a wiki: every page that is no redirect and no list of meanings is an entity."""
     work = output.with_name(output.name + ".work")
-    base = _Base.open(wiki.base or packaged_model(), device)
+    base = Base.open(wiki.base or packaged_model(), device)
     dumps = {path.name: digest_file(path) for path in wiki.dumps}
     parents = {**dumps, "model": base.manifest.digest}
     if wiki.page_props is not None:
@@ -107,7 +108,7 @@ def build_wiki(
         described=frozenset(page.title for page in entities if page.lead),
         wikidata={} if props is None else {page.title: f"Q{props.item(page.id)}" for page in entities},
     )
-    manifest = _write_folder(titles, shards, base, names, Manifest("model", told, parents), output)
+    manifest = write_folder(titles, shards, base, names, Manifest("model", told, parents), output)
     shutil.rmtree(work.parent)
     return manifest
 
@@ -157,7 +158,7 @@ def _name_pages(articles: Path, entities: Collection[str], folder: Path, workers
 
 
 @dataclass(frozen=True, slots=True)
-class _Base:
+class Base:
     """The model whose encoder reads, and the rows of it that stay."""
 
     model: ModelFolder
@@ -166,7 +167,7 @@ class _Base:
     same_wiki: bool = False
 
     @classmethod
-    def open(cls, folder: Path, device: str) -> _Base:
+    def open(cls, folder: Path, device: str) -> Base:
         model, manifest = ModelFolder.load(folder), Manifest.load(folder / MANIFEST, "model")
         if model.describer is None:
             raise InputError(f"{folder} has no map from descriptions to rows; make one with `deixis entities fit`")
@@ -174,7 +175,7 @@ class _Base:
         leads = np.load(folder / LEADS) if (folder / LEADS).exists() else None
         return cls(model, manifest, leads)
 
-    def of(self, domain: str) -> _Base:
+    def of(self, domain: str) -> Base:
         """Return the base of a wiki; rows stay where it is the same."""
         return replace(self, same_wiki=self.manifest.parameters.get("domain", DOMAIN) == domain)
 
@@ -223,7 +224,7 @@ def checksum(lead: str) -> int:
     return zlib.crc32(lead.encode()) or 1
 
 
-def _make_rows(entities: Iterable[PageSummary], size: int, base: _Base, folder: Path, track: Track[Any]) -> list[Path]:
+def _make_rows(entities: Iterable[PageSummary], size: int, base: Base, folder: Path, track: Track[Any]) -> list[Path]:
     """Make the rows of all pages, shard by shard; those that are there are not made again."""
     paths: list[Path] = []
     pages = iter(entities)
@@ -237,26 +238,16 @@ def _make_rows(entities: Iterable[PageSummary], size: int, base: _Base, folder: 
     return paths
 
 
-def _write_folder(
-    titles: Sequence[str], shards: Sequence[Path], base: _Base, names: FromStore, told: Manifest, output: Path
+def write_folder(
+    titles: Sequence[str], shards: Sequence[Path], base: Base, names: FromStore, told: Manifest, output: Path
 ) -> Manifest:
-    """Put rows and names together."""
+    """Put rows and names together; the shards of rows are joined in a file beside them, not in memory."""
     vocabulary = Vocabulary.of(titles)
     alone = base.model.among(Vocabulary(SPECIAL))
-    columns: dict[str, list[NDArray[Any]]] = {"rows": [], "scales": [], "biases": [], "leads": []}
-    for path in shards:
-        with np.load(path) as shard:
-            for name, parts in columns.items():
-                parts.append(shard[name])
-    rows, scales, biases, leads = (np.concatenate(parts) for parts in columns.values())
-    model = alone.with_table(
-        vocabulary, EntityTable(torch.from_numpy(rows), torch.from_numpy(scales)), torch.from_numpy(biases)
-    )
+    rows, scales, biases, leads = _joined(shards, len(titles), alone)
+    model = alone.with_rows(vocabulary, EntityTable(rows, scales), biases)
     made = {"kept from the base": int((leads == TRAINED).sum()), "titles alone": int((leads == checksum("")).sum())}
-    parameters = {
-        **told.parameters,
-        "rows": made,
-    }
+    parameters = {**told.parameters, "rows": made}
     encoder = base.manifest.parameters["encoder"]
     with folder_aside(output) as aside:
         model.save(
@@ -279,6 +270,27 @@ def _write_folder(
         manifest = replace(written, files={**written.files, LEADS: digest_file(aside / LEADS)})
         manifest.save(aside / MANIFEST)
     return manifest
+
+
+def _joined(shards: Sequence[Path], size: int, alone: ModelFolder) -> tuple[Tensor, Tensor, Tensor, NDArray[np.uint32]]:
+    """Join shards behind the rows of the special entities: rows in a mapped file, scales, biases, and the leads."""
+    own = alone.network.entity_embeddings.entity_embeddings.quantised("int8")
+    assert own.scale is not None
+    first, path = len(SPECIAL), shards[0].with_name("joined.rows")
+    scales, biases = torch.empty(first + size), torch.empty(first + size)
+    scales[:first], biases[:first] = own.scale.cpu(), alone.network.entity_predictions.bias.detach().cpu()
+    leads, end = np.empty(size, np.uint32), 0
+    with write_aside(path) as file:
+        file.write(own.weight.cpu().numpy().tobytes())
+        for name in shards:
+            with np.load(name) as shard:
+                begin, end = end, end + len(shard["leads"])
+                file.write(shard["rows"].tobytes())
+                scales[first + begin : first + end] = torch.from_numpy(shard["scales"])
+                biases[first + begin : first + end] = torch.from_numpy(shard["biases"])
+                leads[begin:end] = shard["leads"]
+    rows = np.memmap(path, np.int8, "c", shape=(first + size, own.weight.shape[1]))  # "c": torch wants it writable
+    return torch.from_numpy(rows), scales, biases, leads
 
 
 def licence(domain: str, date: str) -> str:

@@ -42,6 +42,8 @@ RESOLUTIONS = pa.list_(
             ("url", pa.string()),
             ("id", pa.string()),
             ("wikidata", pa.string()),
+            ("kind", pa.string()),
+            ("known_by", pa.string()),
         ]
     )
 )
@@ -220,8 +222,7 @@ def _mention(value: Any) -> Any:
 
 
 def _fields(resolution: Resolution) -> dict[str, Any]:
-    identity = resolution.identity or Identity()
-    names = ("start", "end", "text", "entity", "probability", "step", "reason", "url")
-    record = {name: getattr(resolution, name) for name in names} | {"id": identity.id, "wikidata": identity.wikidata}
+    names = ("start", "end", "text", "entity", "probability", "step", "reason", "url", "wikidata", "kind", "known_by")
+    record = {name: getattr(resolution, name) for name in names} | {"id": (resolution.identity or Identity()).id}
     record["alternatives"] = [{"entity": title, "probability": chance} for title, chance in resolution.alternatives]
     return record

@@ -1,6 +1,8 @@
 """spaCy: `nlp.add_pipe("deixis")` after any named-entity recogniser, or with our own detector.
 
-    ent.kb_id_      the entity's title, "" where unresolved
+    ent.kb_id_      the entity's title, or its Wikidata id with `kb_id="wikidata"`; "" where there is none
+    ent.label_      the recogniser's, or the kind that our detector finds
+    ent._.deixis    its `Resolution`: probability, kind, by what it is known, url, Wikidata id; why it was left open
     doc._.deixis    the `Resolutions`, in the order of `doc.ents` where these are the mentions
 
 The entry point `spacy_factories` in pyproject.toml makes the pipe known by its name, without importing this module.
@@ -8,7 +10,10 @@ The entry point `spacy_factories` in pyproject.toml makes the pipe known by its 
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +34,7 @@ except ImportError as error:
         raise MissingExtra("spaCy", "spacy") from None
     raise
 
-__all__ = ["LEFT_OUT", "DeixisPipe", "SpacyDetector", "make_pipe"]
+__all__ = ["LEFT_OUT", "DeixisPipe", "SpacyDetector", "displacy_ents", "make_pipe"]
 
 # Labels of spaCy's pipelines that name nothing of which there is an article.
 LEFT_OUT = ("CARDINAL", "DATE", "MONEY", "ORDINAL", "PERCENT", "QUANTITY", "TIME")
@@ -43,9 +48,21 @@ LABELS = {
     "event": "EVENT",
     "group": "NORP",
 }
+UNNAMED = "ENTITY"  # the label of a mention whose kind is not known
+# The kinds of what recognisers find, by their labels.
+KINDS = {label: kind for kind, label in LABELS.items()} | {
+    "PER": "person",
+    "GPE": "place",
+    "FAC": "place",
+    "LAW": "work",
+    "MISC": "other",
+}
 BATCH = 64
 CONFIG = "deixis.json"
 KEPT = "deixis"  # in a document's user data, as plain lists: documents travel between processes
+
+
+TOLD = tuple(one.name for one in fields(Resolution) if one.name != "evidence")  # what documents keep of a resolution
 
 
 def _resolutions(doc: Doc) -> Resolutions | None:
@@ -53,25 +70,36 @@ def _resolutions(doc: Doc) -> Resolutions | None:
     kept = doc.user_data.get(KEPT)
     if kept is None:
         return None
-    items = tuple(
-        Resolution(
-            start, end, text, entity, p, step, tuple(map(tuple, listed)), reason, known and Identity(*known), kind
-        )
-        for start, end, text, entity, p, step, listed, reason, known, kind in kept
-    )
-    return Resolutions(Document(doc.text, tuple(Mention(item.start, item.end) for item in items)), items)
+    items = tuple(map(_told, kept))
+    return Resolutions(Document(doc.text, tuple(Mention(r.start, r.end, kind=r.kind) for r in items)), items)
+
+
+def _told(kept: dict[str, Any]) -> Resolution:
+    told = {name: value for name, value in kept.items() if name in TOLD}  # a later deixis may tell more
+    told["alternatives"] = tuple(map(tuple, told["alternatives"]))
+    told["identity"] = None if told["identity"] is None else Identity(*told["identity"])
+    return Resolution(**told)
 
 
 def _keep(doc: Doc, resolutions: Resolutions) -> None:
     kept = []
-    for r in resolutions:
-        listed, identity = list(map(list, r.alternatives)), None if r.identity is None else list(r.identity)
-        kept.append([r.start, r.end, r.text, r.entity, r.probability, r.step, listed, r.reason, identity, r.kind])
+    for resolution in resolutions:
+        told = {name: getattr(resolution, name) for name in TOLD}
+        told["alternatives"] = [list(pair) for pair in resolution.alternatives]
+        told["identity"] = None if resolution.identity is None else list(resolution.identity)
+        kept.append(told)
     doc.user_data[KEPT] = kept
+
+
+def _resolution(span: Span) -> Resolution | None:
+    """Return what was decided for an entity, None for a span that is no mention."""
+    place = span.start_char, span.end_char
+    return next((found for found in _resolutions(span.doc) or () if (found.start, found.end) == place), None)
 
 
 if not Doc.has_extension("deixis"):
     Doc.set_extension("deixis", getter=_resolutions)
+    Span.set_extension("deixis", getter=_resolution)
 
 
 class SpacyDetector:
@@ -95,15 +123,16 @@ class SpacyDetector:
 
 
 class DeixisPipe:
-    """A pipe that gives entities of a spaCy document their titles."""
+    """A pipe that gives entities of a spaCy document their titles or Wikidata ids."""
 
     def __init__(self, name: str, config: dict[str, Any]) -> None:
         self.name = name
         self._open(config)
 
     def _open(self, config: dict[str, Any]) -> None:
-        if config["mentions"] not in ("auto", "ents", "deixis"):
-            raise InputError(f"mentions is {config['mentions']!r}; expected auto, ents or deixis")
+        for key, allowed in ALLOWED.items():
+            if config[key] not in allowed:
+                raise InputError(f"{key} is {config[key]!r}; expected one of {', '.join(allowed)}")
         self.config = dict(config)
         settings = Settings(order=config["order"], answer_threshold=config["answer_threshold"])
         self._left_out = frozenset(config["left_out"])
@@ -116,27 +145,27 @@ class DeixisPipe:
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = BATCH) -> Iterator[Doc]:
         """Resolve the mentions of many documents, batched together."""
-        waiting: list[Doc] = []
-        for doc in stream:
-            waiting.append(doc)
-            if len(waiting) >= batch_size:
-                yield from self._annotated(waiting)
-                waiting = []
-        yield from self._annotated(waiting)
+        waiting = iter(stream)
+        while docs := list(islice(waiting, batch_size)):
+            answers = self.disambiguator.disambiguate_many(self._documents(docs), self._settings)
+            for doc, resolutions in zip(docs, answers, strict=True):
+                _keep(doc, resolutions)
+                doc.set_ents(_linked_ents(doc, resolutions, self.config["kb_id"]))
+                yield doc
 
-    def _annotated(self, docs: list[Doc]) -> Iterator[Doc]:
-        documents = [self._document(doc) for doc in docs]
-        answers = self.disambiguator.disambiguate_many(documents, self._settings)
-        for doc, resolutions in zip(docs, answers, strict=True):
-            _annotate(doc, resolutions)
-            yield doc
-
-    def _document(self, doc: Doc) -> Document:
+    def _documents(self, docs: list[Doc]) -> Iterator[Document]:
+        """Yield documents with their mentions: the entities of a recogniser, or what our detector finds."""
         mentions = self.config["mentions"]
-        if mentions == "ents" or (mentions == "auto" and doc.has_annotation("ENT_IOB")):
-            kept = [ent for ent in doc.ents if ent.label_ not in self._left_out]
-            return Document(doc.text, tuple(Mention(ent.start_char, ent.end_char) for ent in kept))
-        return self.disambiguator.find(doc.text)
+        ours = [mentions == "deixis" or (mentions == "auto" and not doc.has_annotation("ENT_IOB")) for doc in docs]
+        found = self.disambiguator.find_many([doc.text for doc, unread in zip(docs, ours, strict=True) if unread])
+        for doc, unread in zip(docs, ours, strict=True):
+            yield next(found) if unread else self._recognised(doc)
+
+    def _recognised(self, doc: Doc) -> Document:
+        kept = [ent for ent in doc.ents if ent.label_ not in self._left_out]
+        return Document(
+            doc.text, tuple(Mention(ent.start_char, ent.end_char, kind=KINDS.get(ent.label_)) for ent in kept)
+        )
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """Return the pipe's configuration; the model stays in its folder."""
@@ -144,7 +173,9 @@ class DeixisPipe:
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> DeixisPipe:
         """Take up a configuration, and open its model."""
-        self._open(orjson.loads(data))
+        config = DEFAULTS | orjson.loads(data)  # an earlier deixis wrote fewer keys
+        if config != self.config:  # the model is open already where nothing differs
+            self._open(config)
         return self
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
@@ -157,29 +188,57 @@ class DeixisPipe:
         return self.from_bytes((Path(path) / CONFIG).read_bytes())
 
 
-def _annotate(doc: Doc, resolutions: Resolutions) -> None:
-    """Set the titles of the document's entities, and add the mentions that were not among them."""
-    _keep(doc, resolutions)
-    titles = {(resolution.start, resolution.end): resolution.entity for resolution in resolutions}
-    known = {(ent.start_char, ent.end_char) for ent in doc.ents}
-    kept = [_titled(doc, ent, titles[ent.start_char, ent.end_char]) if _in(ent, titles) else ent for ent in doc.ents]
-    labels = {(r.start, r.end): LABELS.get(r.kind or "", "ENTITY") for r in resolutions}
-    added = (doc.char_span(*span, label=labels[span], alignment_mode="expand") for span in titles if span not in known)
-    new = [_titled(doc, span, titles.get((span.start_char, span.end_char))) for span in added if span is not None]
-    doc.set_ents(filter_spans([*kept, *new]))
+def _linked_ents(doc: Doc, resolutions: Resolutions, kb_id: str) -> list[Span]:
+    """Return the document's entities with their ids, and the mentions that were not among them."""
+    by_span = {(resolution.start, resolution.end): resolution for resolution in resolutions}
+    ents = []
+    for ent in doc.ents:
+        resolution = by_span.pop((ent.start_char, ent.end_char), None)
+        ents.append(ent if resolution is None else _linked(doc, ent, resolution, kb_id))
+    for resolution in by_span.values():  # a mention within a token becomes the whole token
+        span = doc.char_span(resolution.start, resolution.end, alignment_mode="expand")
+        if span is not None:
+            # Of spans that overlap the longest stays; what a recogniser said of a part of it is kept.
+            part = next((ent for ent in span.ents if ent.label_ in KINDS), None)
+            named = Span(doc, span.start, span.end, label=part.label, span_id=part.id) if part else span
+            ents.append(_linked(doc, named, resolution, kb_id))
+    return filter_spans(ents)
 
 
-def _in(ent: Span, titles: dict[tuple[int, int], str | None]) -> bool:
-    return (ent.start_char, ent.end_char) in titles
+def _linked(doc: Doc, span: Span, resolution: Resolution, kb_id: str) -> Span:
+    label = span.label_ or LABELS.get(resolution.kind or "", UNNAMED)
+    return Span(doc, span.start, span.end, label=label, kb_id=_kb_id(resolution, kb_id), span_id=span.id)
 
 
-def _titled(doc: Doc, span: Span, title: str | None) -> Span:
-    return Span(doc, span.start, span.end, label=span.label, kb_id=title or "")
+def _kb_id(resolution: Resolution, kb_id: str) -> str:
+    if kb_id == "title" or resolution.entity is None:
+        return resolution.entity or ""
+    return (resolution.identity or Identity()).wikidata or ""
 
 
+def displacy_ents(doc: Doc) -> dict[str, Any]:
+    """Return what displaCy draws: the entities of a document, each with a link to its own page.
+
+        displacy.render(displacy_ents(doc), style="ent", manual=True)
+
+    displaCy itself knows one template of addresses for all entities; entities of your own and other wikis have others.
+    """
+    resolutions = _resolutions(doc) or ()
+    ents = []
+    for ent in doc.ents:
+        drawn = {"start": ent.start_char, "end": ent.end_char, "label": ent.label_}
+        linked = next((r for r in resolutions if ent.start_char <= r.start and r.end <= ent.end_char), None)
+        if linked is not None and linked.entity is not None:  # displaCy escapes texts, but neither ids nor addresses
+            drawn |= {"kb_id": html.escape(ent.kb_id_ or linked.entity), "kb_url": html.escape(linked.url or "#")}
+        ents.append(drawn)
+    return {"text": doc.text, "ents": ents, "title": doc.user_data.get("title")}
+
+
+ALLOWED = {"mentions": ("auto", "ents", "deixis"), "kb_id": ("title", "wikidata")}
 DEFAULTS = {
     "model": "",
     "mentions": "auto",
+    "kb_id": "title",
     "order": "confidence",
     "answer_threshold": None,
     "left_out": list(LEFT_OUT),
@@ -193,6 +252,7 @@ def make_pipe(
     name: str,
     model: str,
     mentions: str,
+    kb_id: str,
     order: str,
     answer_threshold: float | None,
     left_out: list[str],
@@ -202,12 +262,14 @@ def make_pipe(
 
     `mentions` are the document's entities ("ents"), those that our detector finds ("deixis"), or entities where a
     recogniser has run before, else the detector's ("auto"). Entities with a label of `left_out` stay untouched.
+    `kb_id` is what entities are given: the "title", or the "wikidata" id where it is known.
     """
     return DeixisPipe(
         name,
         {
             "model": str(model),
             "mentions": mentions,
+            "kb_id": kb_id,
             "order": order,
             "answer_threshold": answer_threshold,
             "left_out": list(left_out),

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deixis.artefacts import MANIFEST, Manifest, digest_file, folder_aside
+from deixis.documents import KNOWN_BY
 from deixis.errors import InputError
 from deixis.knowledge.entities import Entity
 from deixis.knowledge.knowledge import (
     FILTER,
-    KNOWN_BY,
     NAMES,
     NUMBERS,
     PARTS,

@@ -117,10 +117,12 @@ class Describer:
                 f"the map of descriptions is {tuple(self.weight.shape)}, made for another table than this one of "
                 f"{network.config.entity_size} columns; fit it again with `deixis entities fit`"
             )
-        out = self._mapped(read_texts(network, tokenizer, texts, progress))
         called = [title for title, _ in texts] if names is None else names
         spoken = [(name or title, None) for name, (title, _) in zip(called, texts, strict=True)]
-        alone = read_texts(network, tokenizer, spoken, progress)
+        place = {text: number for number, text in enumerate(dict.fromkeys([*texts, *spoken]))}  # each is read once
+        states = read_texts(network, tokenizer, list(place), progress)
+        out = self._mapped(states[[place[text] for text in texts]])
+        alone = states[[place[text] for text in spoken]]
         rows, biases = out[:, :-1], out[:, -1]
         over = (rows * alone).sum(-1) - self.level
         return rows, biases - TAKEN_OFF * over.clamp_min(-self.spread)

@@ -22,6 +22,7 @@ from deixis.knowledge.words import Span, Word, read_words
 
 if TYPE_CHECKING:
     from deixis.network.detector import LearnedDetector, TaggedWords
+    from deixis.network.kept_words import KeptWords
     from deixis.settings import Find
 
 __all__ = ["THRESHOLD", "Detector", "Evidence", "NameDetector", "UnionRule", "UnitedDetector"]
@@ -199,10 +200,16 @@ class UnitedDetector:
 
     def find(self, texts: Iterable[str], find: Find = "names") -> Iterator[list[Mention]]:
         """Yield the mentions of each of many texts, each with its kind and the name that it matched."""
-        for parts in self.learned.tags_of(texts):
-            yield [mention for part in parts for mention in self._mentions(part, find)]
+        return (self._mentions(parts, find) for parts in self.learned.tags_of(texts))
 
-    def _mentions(self, part: TaggedWords, find: Find) -> list[Mention]:
+    def read(self, texts: Iterable[str], find: Find = "names") -> Iterator[tuple[list[Mention], KeptWords | None]]:
+        """Yield the same, with what is kept of each text's words where disambiguation can go on from it."""
+        return ((self._mentions(read.parts, find), read.kept) for read in self.learned.read(texts))
+
+    def _mentions(self, parts: Iterable[TaggedWords], find: Find) -> list[Mention]:
+        return [mention for part in parts for mention in self._mentions_in(part, find)]
+
+    def _mentions_in(self, part: TaggedWords, find: Find) -> list[Mention]:
         words = read_words(part.text)
         chosen: list[Mention] = []
         taken = bytearray(len(part.text))

@@ -28,25 +28,23 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property, lru_cache
 from itertools import groupby
 from pathlib import Path
-from typing import Literal, Self, cast, get_args
+from typing import Self, cast
 
 import marisa_trie
 import numpy as np
 
 from deixis.artefacts import MANIFEST, Manifest
-from deixis.documents import Candidate, Document
+from deixis.documents import KNOWN_BY, Candidate, Document, KnownBy
 from deixis.knowledge.mapped import Lists, amounts, map_arrays, map_trie
 from deixis.knowledge.overlay import Overlay
 from deixis.knowledge.resolve import resolve_names
 from deixis.knowledge.surfaces import key, variants, words_of
+from deixis.knowledge.title_filter import TitleFilter
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.knowledge.words import Span, Word, find_names, find_words
 from deixis.network.special import SPECIAL
 
-__all__ = ["KNOWN_BY", "Knowledge", "KnownBy", "NumberedCandidate", "Redirects"]
-
-KnownBy = Literal["links", "description", "title"]
-KNOWN_BY = get_args(KnownBy)
+__all__ = ["Knowledge", "NumberedCandidate", "Redirects"]
 
 TITLES, REDIRECTS, NAMES, PARTS = "titles.marisa", "redirects.marisa", "names.marisa", "parts.marisa"
 NUMBERS, FILTER, ADDED = "numbers.safetensors", "titles.filter", "added.json"
@@ -83,6 +81,7 @@ class Knowledge:
         self._links, self._known_by, self._wikidata = arrays["links"], arrays["known_by"], arrays.get("wikidata")
         self._ends = arrays["redirects"]
         self.has_wikidata = self._wikidata is not None
+        self.language: str = manifest.parameters.get("language", "en")  # of the wiki, whose words names may have
         self.has_names = "names.counts" in arrays
         if self.has_names:
             self._names, self._parts = map_trie(folder / NAMES), map_trie(folder / PARTS)
@@ -91,6 +90,7 @@ class Knowledge:
             self._unsure, self._term = arrays.get("names.unsure"), arrays.get("names.term")
         else:
             self._names = self._parts = marisa_trie.Trie()
+        self._filter = TitleFilter.open(folder / FILTER) if (folder / FILTER).exists() else None
         self.size = FIRST + len(self._titles)  # the number of the first added entity
         self._amounts, self._weights = amounts(), amounts(UNIT)
         self._cover(Overlay())
@@ -170,13 +170,22 @@ class Knowledge:
         for title, place in self._redirects.iteritems():
             yield title, self._ends[place]
 
+    def title_named(self, surface: str) -> str | None:
+        """Return the title that a surface is, where no name of an entity is written so: of that nothing else is known.
+
+        Names whose entities were removed have no title either: the answer would be what was removed.
+        """
+        if self._filter is None or key(surface) in self._names:
+            return None
+        return self._filter.find(surface)
+
     def links(self, number: int) -> int:
         """Return how many annotations of an entity training saw: exact up to 63, else within 3.5 %."""
         return round(self._amounts[self._links[number - FIRST]]) if number < self.size else 0
 
     def known_by(self, number: int) -> KnownBy:
         """Return by what an entity is known."""
-        return cast(KnownBy, KNOWN_BY[self._known_by[number - FIRST]]) if number < self.size else "description"
+        return KNOWN_BY[self._known_by[number - FIRST]] if number < self.size else "description"
 
     def wikidata(self, number: int) -> str | None:
         """Return the Wikidata id of an entity, as Q615."""
@@ -198,7 +207,9 @@ class Knowledge:
     def lookup(self, surface: str, k: int | None = None) -> tuple[Candidate, ...]:
         """Return the k best candidates of a surface by itself: of its key, else of the first variant that has any."""
         name = key(surface)
-        found = next((found for one in (name, *variants(name)) if (found := self.named(one, k or self.k))), ())
+        found = next(
+            (found for one in (name, *variants(name, self.language)) if (found := self.named(one, k or self.k))), ()
+        )
         return tuple(map(self._candidate, found))
 
     def candidates(self, document: Document) -> list[tuple[Candidate, ...]]:

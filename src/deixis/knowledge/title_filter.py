@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deixis.artefacts import write_aside
+from deixis.documents import normalise_title
 from deixis.errors import ArtefactError
+from deixis.knowledge.surfaces import SMALL_WORDS
 
 __all__ = ["TitleFilter"]
 
@@ -28,6 +32,10 @@ MAGIC, VERSION = int.from_bytes(b"DXFILTER", "little"), 1
 HEADER = 6
 ROOM = 1.125  # slots a title; three segments more are needed at the ends
 TRIES = 100  # seeds; with this room one in a hundred fails
+
+_WORD = re.compile(r"[^\W\d_]+")
+_POSSESSIVE = re.compile(r" ?'s?$", re.IGNORECASE)
+_ARTICLE = re.compile(r"^the ", re.IGNORECASE)
 
 Words = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
@@ -69,6 +77,22 @@ class TitleFilter:
         found = self.table[slots[:, 0]]
         return self.titles > 0 and int(found[0] ^ found[1] ^ found[2]) == int(prints[0])
 
+    def find(self, name: str) -> str | None:
+        """Return the title that a name of two words or more is, spelled as it is written there; None for none.
+
+        Lists of titles may have no accents, so that the name is also asked without. A possessive or an article at its
+        ends is left out if the whole is no title.
+
+        Examples:
+            >>> titles = TitleFilter.build(["Velm Cup", "The Silver Oar", "Zoe Brandt"])
+            >>> [titles.find(name) for name in ("the Velm Cup", "the Silver Oar", "ZOË BRANDT\u2019S", "Ada Brandt")]
+            ['Velm Cup', 'The Silver Oar', 'Zoë Brandt', None]
+        """
+        for spelled in _spellings(name):
+            if spelled in self or ((plain := _plain(spelled)) != spelled and plain in self):
+                return normalise_title(spelled)
+        return None
+
     def slots(self, hashes: Words) -> tuple[Numbers, NDArray[np.uint8]]:
         """Return the slots (3, titles) and fingerprints (titles,) of hashes."""
         mixed = _mixed(hashes + np.uint64(self.seed) * np.uint64(0x9E3779B97F4A7C15))
@@ -102,6 +126,23 @@ class TitleFilter:
         except FileNotFoundError:
             raise ArtefactError(f"{path} does not exist; expected a filter of titles") from None
         return cls(table, seed, segment, segments, titles)
+
+
+def _spellings(name: str) -> Iterator[str]:
+    """Yield a name of several words as its title may be spelled."""
+    whole = " ".join(name.replace("’", "'").split())
+    if whole.isupper():  # in capitals throughout: those of a title are guessed
+        whole = _WORD.sub(lambda word: word[0] if word[0].lower() in SMALL_WORDS else word[0].capitalize(), whole)
+    bare = _POSSESSIVE.sub("", whole)
+    for spelled in dict.fromkeys((whole, bare, _ARTICLE.sub("", bare))):
+        if " " in spelled:
+            yield spelled
+
+
+def _plain(title: str) -> str:
+    """Return a title without accents."""
+    decomposed = unicodedata.normalize("NFKD", title)
+    return "".join(letter for letter in decomposed if not unicodedata.combining(letter))
 
 
 def _hash(title: str) -> int:

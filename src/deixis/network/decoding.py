@@ -15,7 +15,7 @@ among the most probable, and the order goes on as if none were centred.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -24,7 +24,7 @@ from torch import Tensor
 
 from deixis.network.batching import Batch
 from deixis.network.model import Network
-from deixis.network.reading import Static
+from deixis.network.reading import Reading, Static
 from deixis.network.special import MASK, PAD
 
 if TYPE_CHECKING:
@@ -80,15 +80,17 @@ def decode(
     commit: Commit = "one",
     observe: Observer | None = None,
     arbitrary: Tensor | None = None,
+    words: Sequence[Reading] = (),
 ) -> Decisions:
     """Decide every mention that has a candidate.
 
     `commit="one"` is Algorithm 1; with a number, confidence order also commits every answer of at least that
     probability in the same step. `observe` is told of every pass. With some `arbitrary` rows of B, it is measured how
-    well each choice fits where nothing is decided yet: by how many standard deviations it scores above these.
+    well each choice fits where nothing is decided yet: by how many standard deviations it scores above these. `words`
+    is what was kept of the words of each window, if they were read before.
     """
     threshold = 2.0 if commit == "one" else float(commit)
-    run = _Run(network, batch, question)
+    run = _Run(network, batch, question, words)
     if order == "confidence":
         run.commit_single(run.single & run.open, at_once=commit != "one")
     while run.goes_on(order):
@@ -123,8 +125,8 @@ class _Asked:
 class _Run:
     """A batch under way: what its answers hold, what is open, what was decided."""
 
-    def __init__(self, network: Network, batch: Batch, question: Question) -> None:
-        self.network, self.batch, self.question = network, batch, question
+    def __init__(self, network: Network, batch: Batch, question: Question, words: Sequence[Reading]) -> None:
+        self.network, self.batch, self.question, self.words = network, batch, question, words
         candidates = question.candidates
         self.exists = candidates != PAD  # (mentions, candidates)
         self.single = self.exists.sum(-1) == 1  # (mentions,)
@@ -158,7 +160,7 @@ class _Run:
         if not wanted.any():
             return False
         if self.whole is None or self.asked is None:
-            self.whole = self.network.open(self.batch)
+            self.whole = self.network.open(self.batch, self.words)
             cell = (self.exists & live.unsqueeze(-1)).flatten().nonzero().squeeze(1)
             rows = self.network.candidate_rows(self.question.candidates.flatten()[cell])
             self.asked = _Asked(cell // self.exists.shape[1], cell, rows)
@@ -247,7 +249,7 @@ class _Run:
 
     def fit(self, arbitrary: Tensor) -> Tensor:
         """Compare the scores of what was chosen with those of arbitrary entities, every mention as if not decided."""
-        whole = self.whole or self.network.open(self.batch)
+        whole = self.whole or self.network.open(self.batch, self.words)
         states = self.network.entity_predictions(self.network.answer(whole, self.question.initial).float())
         weight, bias = self.network.candidate_rows(arbitrary.to(states.device))
         others = states @ weight.T + bias  # (mentions, arbitrary)

@@ -7,7 +7,8 @@
 
 A head is two linear layers around two convolutions over words; it is trained by training/detector.py on a frozen
 encoder. A name's probability is that of its weakest word: a beginning, insides, and an end where it ends. A long text
-is read in windows that overlap, and every word counts where it stands nearest to the middle.
+is read in windows that overlap, and every word counts where it stands nearest to the middle. Those are the windows of
+disambiguation, which in the pattern "words" goes on from what was read here (kept_words.py).
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ from torch import Tensor, nn
 
 from deixis.errors import ArtefactError
 from deixis.network.batching import Batch, pack
-from deixis.network.encoding import MAX_PIECES, Tokenizer
+from deixis.network.encoding import MAX_PIECES, Tokenizer, overlapping_windows
+from deixis.network.kept_words import KeptWords
 from deixis.network.model import Network
+from deixis.network.reading import Reading
 from deixis.network.word_features import FEATURES, SECTION, WordPieces, sections, split_words, word_features
 
 __all__ = [
@@ -40,6 +43,7 @@ __all__ = [
     "DetectorHead",
     "FoundName",
     "LearnedDetector",
+    "ReadText",
     "WordWindow",
     "kind_tags",
     "pack_words",
@@ -48,10 +52,10 @@ __all__ = [
 
 KINDS = ("person", "organisation", "place", "work", "product", "event", "group", "other")
 TAGS = 1 + 2 * len(KINDS)  # none, then a beginning and an inside of each kind
-OVERLAP = 128  # pieces that two windows of a long text share
 WIDTH = 5  # words that a convolution sees
 CPU_PIECES, GPU_PIECES = 512, 16384  # read at once; on a CPU few rows are as fast as many
 MOST_TEXTS = 64  # read together
+KEPT_LETTERS, KEPT_PIECES = SECTION // 2, 16384  # of texts that are read together: bounds memory where words are kept
 
 
 def kind_tags(kind: str) -> tuple[int, int]:
@@ -77,26 +81,27 @@ class WordWindow:
     word: NDArray[np.int64]  # (pieces,): which word of the window each belongs to
     features: NDArray[np.float16]  # (words, FEATURES)
     counting: slice  # of the words
+    start: int = 0  # the piece of the text that it begins with
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The pieces `[start, end)` of the text that it holds."""
+        return self.start, self.start + len(self.pieces)
 
 
-def windows(words: WordPieces, features: NDArray[np.float16], size: int = MAX_PIECES) -> Iterator[WordWindow]:
-    """Yield the windows of a text; every word counts in exactly one."""
+def windows(words: WordPieces, features: NDArray[np.float16]) -> Iterator[WordWindow]:
+    """Yield the overlapping windows of a text; every word counts in exactly one."""
     length = len(words.pieces)
     if not length:
         return
-    starts = np.arange(0, max(length - OVERLAP, 1), size - OVERLAP) if length > size else np.zeros(1, np.int64)
-    done = 0  # words that have counted
-    for start in starts.tolist():
-        end = min(start + size, length)
+    begins = np.flatnonzero(np.diff(words.word, prepend=-1))
+    starts, home = overlapping_windows(length, begins, np.append(begins[1:], length))
+    upto = np.searchsorted(home, np.arange(len(starts)), "right")  # words that count so far
+    for start, done, end_of_words in zip(starts.tolist(), [0, *upto.tolist()], upto.tolist(), strict=False):
+        end = min(start + MAX_PIECES, length)
         first, last = int(words.word[start]), int(words.word[end - 1]) + 1
-        upto = last if end == length else int(words.word[end - OVERLAP // 2])
-        yield WordWindow(
-            words.pieces[start:end],
-            words.word[start:end] - first,
-            features[first:last],
-            slice(done - first, upto - first),
-        )
-        done = upto
+        counting = slice(done - first, end_of_words - first)
+        yield WordWindow(words.pieces[start:end], words.word[start:end] - first, features[first:last], counting, start)
 
 
 class PackedWords(NamedTuple):
@@ -211,42 +216,85 @@ class LearnedDetector:
 
     def tags_of(self, texts: Iterable[str]) -> Iterator[list[TaggedWords]]:
         """Yield the words of each text with the probabilities of their tags, a long text in sections."""
-        parts = ((number, start, part) for number, text in enumerate(texts) for start, part in sections(text))
-        tagged = (one for group in _groups(parts) for one in self._tag_group(group))
-        for _, found in itertools.groupby(tagged, key=itemgetter(0)):
-            yield [words for _, words in found]
+        return (read.parts for read in self._read(texts, keep=False))
 
-    def _tag_group(self, group: Sequence[_Part]) -> Iterator[tuple[int, TaggedWords]]:
+    def read(self, texts: Iterable[str]) -> Iterator[ReadText]:
+        """Yield the same, with what is kept of the words where disambiguation can go on from it.
+
+        A text of several sections is read again then.
+        """
+        return self._read(texts, keep=self.network.config.words_see == "words")
+
+    def _read(self, texts: Iterable[str], *, keep: bool) -> Iterator[ReadText]:
+        parts = ((number, start, part) for number, text in enumerate(texts) for start, part in sections(text))
+        tagged = (one for group in _groups(parts, KEPT_LETTERS if keep else SECTION) for one in self._tag(group, keep))
+        for _, found in itertools.groupby(tagged, key=itemgetter(0)):
+            sections_, kept = zip(*((words, kept) for _, words, kept in found), strict=True)
+            yield ReadText(list(sections_), kept[0] if len(kept) == 1 else None)
+
+    def _tag(self, group: Sequence[_Part], keep: bool) -> Iterator[tuple[int, TaggedWords, KeptWords | None]]:
         texts = [text for _, _, text in group]
         words = split_words(self.tokenizer, texts)
         cut = [list(windows(one, word_features(text, one))) for text, one in zip(texts, words, strict=True)]
-        tags = self._tag([window for parts in cut for window in parts])
+        kept = [KeptWords(one) if keep else None for one in words]
+        owners = [owner for owner, parts in zip(kept, cut, strict=True) for _ in parts]
+        tags = self._read_windows([window for parts in cut for window in parts], owners)
         first = 0
-        for (number, start, text), one in zip(group, words, strict=True):
-            yield number, TaggedWords(start, text, one.spans, tags[first : first + len(one)])
+        for (number, start, text), one, owner in zip(group, words, kept, strict=True):
+            yield number, TaggedWords(start, text, one.spans, tags[first : first + len(one)]), owner
             first += len(one)
 
     @torch.inference_mode()
-    def _tag(self, parts: Sequence[WordWindow]) -> NDArray[np.float32]:
-        """Return the probabilities of the tags (words, TAGS) of the words of windows that count."""
+    def _read_windows(self, parts: Sequence[WordWindow], owners: Sequence[KeptWords | None]) -> NDArray[np.float32]:
+        """Return the probabilities of the tags (words, TAGS) of the words of windows that count.
+
+        What is kept of a window goes to its owner, as far as there is room.
+        """
         device = next(self.network.parameters()).device
         self.head.to(device)  # the network may have been moved
-        most = GPU_PIECES if device.type == "cuda" else CPU_PIECES
         found: list[NDArray[np.float32]] = [np.zeros((0, TAGS), np.float32)]
-        pending: list[WordWindow] = []
-        size = 0
-        for place, window in enumerate(parts, 1):
-            pending.append(window)
-            size += len(window.pieces)
-            if place < len(parts) and size < most:
-                continue
+        room = KEPT_PIECES
+        for chosen in _batches(parts, GPU_PIECES if device.type == "cuda" else CPU_PIECES):
+            pending = parts[chosen]
             packed = pack_words(self.tokenizer, pending).to(device)
-            tags = self.head(self.network.word_states(packed.batch, self.head.layers), packed).softmax(-1)
+            keep = room > 0 and owners[chosen.start] is not None
+            states, reading = self._states(packed.batch, keep)
+            tags = self.head(states, packed).softmax(-1)
             sizes = np.cumsum([len(part.features) for part in pending])[:-1]
             split = np.split(tags.cpu().numpy(), sizes)
             found += [consistent_tags(chances)[part.counting] for chances, part in zip(split, pending, strict=True)]
-            pending, size = [], 0
+            if reading is not None:
+                room -= len(packed.batch.pieces)
+                kept = reading.split(packed.batch.piece_counts)
+                for owner, part, one in zip(owners[chosen], pending, kept, strict=True):
+                    assert owner is not None, "all or none are kept"
+                    owner.windows[part.place] = one
         return np.concatenate(found)
+
+    def _states(self, batch: Batch, keep: bool) -> tuple[Sequence[Tensor], Reading | None]:
+        """Return the states that the head reads and, if it is kept, what disambiguation goes on from."""
+        if not keep:
+            return self.network.word_states(batch, self.head.layers), None
+        last = self.network.config.num_hidden_layers in self.head.layers
+        reading = self.network.read_words(batch, finish=last, states=self.head.layers)
+        return reading.states, reading
+
+
+class ReadText(NamedTuple):
+    """A text whose words were read: their tags, section by section, and what is kept of them."""
+
+    parts: list[TaggedWords]
+    kept: KeptWords | None
+
+
+def _batches(parts: Sequence[WordWindow], most: int) -> Iterator[slice]:
+    """Yield runs of windows that are read at once: of so many pieces, and what the last has more."""
+    first, size = 0, 0
+    for place, window in enumerate(parts, 1):
+        size += len(window.pieces)
+        if size >= most or place == len(parts):
+            yield slice(first, place)
+            first, size = place, 0
 
 
 def consistent_tags(tags: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -266,14 +314,14 @@ def consistent_tags(tags: NDArray[np.float32]) -> NDArray[np.float32]:
 _Part = tuple[int, int, str]  # of a text: the text's number, where the part begins, what it says
 
 
-def _groups(parts: Iterable[_Part]) -> Iterator[list[_Part]]:
-    """Yield parts of texts in groups that are read together."""
+def _groups(parts: Iterable[_Part], most: int) -> Iterator[list[_Part]]:
+    """Yield parts of texts in groups that are read together: of so many letters, and what the last has more."""
     group: list[_Part] = []
     letters = 0
     for part in parts:
         group.append(part)
         letters += len(part[2])
-        if letters >= SECTION or len(group) >= MOST_TEXTS:
+        if letters >= most or len(group) >= MOST_TEXTS:
             yield group
             group, letters = [], 0
     if group:

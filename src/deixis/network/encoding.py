@@ -24,7 +24,7 @@ from deixis.errors import ArtefactError
 if TYPE_CHECKING:  # machines that only read need not have what settings are checked with
     from deixis.settings import Splitting
 
-__all__ = ["MAX_MENTIONS", "MAX_PIECES", "Encoding", "Tokenizer", "Window", "windows_of"]
+__all__ = ["MAX_MENTIONS", "MAX_PIECES", "Encoding", "Tokenizer", "Window", "overlapping_windows", "windows_of"]
 
 MAX_PIECES = 510  # of text in a window: BERT's 512 positions less [CLS] and [SEP]
 MAX_MENTIONS = 128  # in a window
@@ -49,6 +49,12 @@ class Window:
     spans: Ints  # (mentions, 2): their ranges of pieces in this window
     counting: Ints | None = None  # the places in `mentions` of those whose answers count; None: all
     centred: bool = False  # stands for as many windows as mentions count, each centred on one of them and alike else
+    start: int = 0  # the piece of the document that it begins with
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The pieces `[start, end)` of the document that it holds."""
+        return self.start, self.start + len(self.pieces) - 2
 
 
 class Tokenizer:
@@ -135,7 +141,7 @@ class Tokenizer:
         pieces = np.concatenate(([self.cls], encoding.pieces[start:end], [self.sep])).astype(np.int32)
         spans = encoding.spans[mentions] - start + 1
         spans[:, 1] = np.maximum(spans[:, 1], spans[:, 0] + 1)  # a text without any piece: [CLS] or [SEP] stands in
-        return Window(pieces, mentions, spans, counting, centred)
+        return Window(pieces, mentions, spans, counting, centred, start)
 
 
 def windows_of(tokenizer: Tokenizer, encoding: Encoding, splitting: Splitting) -> Iterator[Window]:
@@ -186,13 +192,20 @@ def _cut(starts: Ints, ends: Ints, start: int, end: int, length: int) -> int:
     return min(start + MAX_PIECES, length)
 
 
+def overlapping_windows(length: int, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
+    """Return where the windows of so many pieces begin, and in which each range of pieces is at home.
+
+    Each window begins half a window after the one before. A range is at home in the window whose middle is nearest:
+    borders lie halfway between two middles.
+    """
+    number = -(-max(length - MAX_PIECES, 0) // (MAX_PIECES // 2)) + 1
+    firsts = np.linspace(0, max(length - MAX_PIECES, 0), number).astype(np.int64)
+    return firsts, np.searchsorted(firsts[:-1] + firsts[1:] + MAX_PIECES, starts + ends)
+
+
 def _overlapping(tokenizer: Tokenizer, encoding: Encoding, order: Ints) -> Iterator[Window]:
-    length = len(encoding.pieces)
     starts, ends = encoding.spans[order].T
-    number = -(-(length - MAX_PIECES) // (MAX_PIECES // 2)) + 1
-    firsts = np.linspace(0, length - MAX_PIECES, number).astype(np.int64)
-    # A mention is at home in the window whose middle is nearest: borders lie halfway between two middles.
-    home = np.searchsorted(firsts[:-1] + firsts[1:] + MAX_PIECES, starts + ends)
+    firsts, home = overlapping_windows(len(encoding.pieces), starts, ends)
     fits = (starts >= firsts[home]) & (ends <= firsts[home] + MAX_PIECES)
     for index, first in enumerate(firsts.tolist()):
         inside = _inside(starts, ends, first, first + MAX_PIECES)

@@ -21,9 +21,9 @@ Decoding and training know two calls, whatever the pattern: `read` computes what
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from itertools import islice
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - the field's own name for it
@@ -35,20 +35,11 @@ from deixis.network.config import Config
 from deixis.network.embeddings import EntityEmbeddings, WordEmbeddings
 from deixis.network.head import EntityHead
 from deixis.network.layers import Attention, Encoder, KeysValues
-from deixis.network.reading import Static
+from deixis.network.reading import Reading, Static
 
-__all__ = ["Network", "Reading"]
+__all__ = ["Network"]
 
 ROWS_AT_ONCE = 512  # on a CPU; one window may have more
-
-
-class Reading(NamedTuple):
-    """What is kept of rows that went through layers."""
-
-    under: Tensor  # (rows, hidden): their states under a layer
-    past: tuple[KeysValues, ...]  # from that layer on: keys and values of the rows and of all that they see
-    last: Tensor | None = None  # (rows, hidden): their last states, if wanted
-    states: tuple[Tensor, ...] = ()  # (rows, hidden) each: those after the layers that were asked for
 
 
 class Network(nn.Module):
@@ -114,13 +105,14 @@ class Network(nn.Module):
                 states.append(rows)
         return tuple(states)
 
-    def open(self, batch: Batch) -> Static:
-        """Read a batch for many calls of `answer`.
+    def open(self, batch: Batch, words: Sequence[Reading] = ()) -> Static:
+        """Read a batch for many calls of `answer`; `words` is what was kept of the words of each window, if it was.
 
         On a CPU window by window: few rows are as fast as many there, and what they need in between stays in its cache.
         """
-        parts = [batch] if batch.pieces.is_cuda else batch.parts(ROWS_AT_ONCE)
-        return Static.of([self.read(part) for part in parts], batch)
+        parts, kept = [batch] if batch.pieces.is_cuda else batch.parts(ROWS_AT_ONCE), iter(words)
+        each = [Reading.joined(list(islice(kept, len(part)))) if words else None for part in parts]
+        return Static.of([self.read(*pair) for pair in zip(parts, each, strict=True)], batch)
 
     def read(self, batch: Batch, words: Reading | None = None) -> Static:
         """Compute all that does not depend on the answers; `words` is what `read_words` returned, if it was called."""

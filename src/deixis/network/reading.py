@@ -1,9 +1,11 @@
-"""What of windows does not depend on their answers, kept between the steps of decoding."""
+"""What is kept of windows: of their words until their mentions are known, of both between the steps of decoding."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import NamedTuple, Self
 
 import numpy as np
 import torch
@@ -14,10 +16,39 @@ from deixis.network.attention import Packed, Segments
 from deixis.network.batching import Batch, append_layout
 from deixis.network.layers import KeysValues
 
-__all__ = ["Static"]
+__all__ = ["Reading", "Static"]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+
+class Reading(NamedTuple):
+    """What is kept of rows that went through layers."""
+
+    under: Tensor  # (rows, hidden): their states under a layer
+    past: tuple[KeysValues, ...]  # from that layer on: keys and values of the rows and of all that they see
+    last: Tensor | None = None  # (rows, hidden): their last states, if wanted
+    states: tuple[Tensor, ...] = ()  # (rows, hidden) each: those after the layers that were asked for
+
+    def split(self, counts: Ints) -> list[Reading]:
+        """Return what is kept of each window, given its rows; what was only asked for is left out."""
+        bounds = [0, *np.cumsum(counts).tolist()]
+        return [
+            Reading(self.under[start:end], tuple([(k[:, start:end], v[:, start:end]) for k, v in self.past]))
+            for start, end in pairwise(bounds)
+        ]
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Reading:
+        """Lay what was kept of windows end to end."""
+        layers = zip(*(part.past for part in parts), strict=True)
+        past = tuple([(_end_to_end([k for k, _ in layer]), _end_to_end([v for _, v in layer])) for layer in layers])
+        return Reading(torch.cat([part.under for part in parts]), past)
+
+
+def _end_to_end(parts: Sequence[Tensor]) -> Tensor:
+    """Join keys or values (heads, rows, size); their rows lie one behind the other in memory."""
+    return torch.cat([part.movedim(1, 0) for part in parts]).movedim(0, 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import orjson
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -18,15 +17,14 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from deixis.documents import Document, Mention, Resolutions
 from deixis.inference import Disambiguator
-from deixis.serving.batcher import Batcher
 from deixis.serving.http_errors import HANDLERS, HttpError
 from deixis.serving.limits import Limits
 from deixis.serving.metrics import Metrics
 from deixis.serving.nif import read_nif_call, write_nif
 from deixis.serving.openapi import openapi
-from deixis.serving.requests import check_mentions, read_call, read_query
+from deixis.serving.requests import read_call, read_query
+from deixis.serving.service import Service
 from deixis.settings import Settings
 
 __all__ = ["PAGE", "create_app"]
@@ -43,38 +41,35 @@ HEADERS = {
 
 
 class Endpoints:
-    """A model with its queue, and what the server answers."""
+    """What the server answers over HTTP."""
 
-    def __init__(self, nlp: Disambiguator, limits: Limits) -> None:
-        self.nlp, self.limits, self.metrics = nlp, limits, Metrics()
-        self.batcher = Batcher(nlp.disambiguate_many, self.metrics, queue=limits.queue, rows=limits.batch_rows)
+    def __init__(self, service: Service) -> None:
+        self.service, self.limits = service, service.limits
 
     async def disambiguate(self, request: Request) -> Response:
         """Decide which candidate each given mention means: a document, a list, or `{"documents": […]}`."""
         call = read_call(await _body(request, self.limits), self.limits)
-        return _json(call.answer(await self._resolve(call.documents, call.settings)))
+        return _json(call.answer(await self.service.disambiguate(call.documents, call.settings)))
 
     async def link(self, request: Request) -> Response:
         """Find the mentions of a text and decide what each means."""
         call = read_call(await _body(request, self.limits), self.limits, plain=True)
-        return _json(call.answer(await self._link(call.documents, call.settings)))
+        return _json(call.answer(await self.service.link(call.documents, call.settings)))
 
     async def nif(self, request: Request) -> Response:
         """Annotate NIF in Turtle, as GERBIL asks: given phrases are disambiguated, a text without any is linked."""
         documents = read_nif_call(await _body(request, self.limits), self.limits)
-        self._check_names()
-        results = await asyncio.gather(
-            *((self._resolve if one.mentions else self._link)([one], Settings()) for one in documents)
-        )
+        self.service.check_names()
+        answer, link = self.service.disambiguate, self.service.link
+        results = await asyncio.gather(*((answer if one.mentions else link)([one], Settings()) for one in documents))
         media = "application/x-turtle" if "x-turtle" in request.headers.get("accept", "x-turtle") else "text/turtle"
         return Response(write_nif(found for (found,) in results), media_type=media)
 
     async def candidates(self, request: Request) -> Response:
         """Return what a name may mean, with priors: by itself, or in a text whose words and names count too."""
         query = read_query(request.query_params)
-        self._check_names()
-        found = await run_in_threadpool(self._lookup, query.surface, query.text)
-        return _json(orjson.dumps({"surface": query.surface, "candidates": found}))
+        found = await self.service.candidates(query)
+        return _json(orjson.dumps({"surface": query.surface, "candidates": [list(one) for one in found]}))
 
     async def health(self, _: Request) -> Response:
         """Say that the server lives."""
@@ -82,48 +77,20 @@ class Endpoints:
 
     async def ready(self, _: Request) -> Response:
         """Say whether a request would be taken now."""
-        if not self.batcher.ready:
+        if not self.service.batcher.ready:
             raise HttpError(503, "the queue is full or the server is stopping", 1)
         return _json(b'{"status":"ready"}')
 
     async def figures(self, _: Request) -> Response:
         """Return the server's figures for Prometheus."""
-        return Response(self.metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
-
-    async def _resolve(self, documents: Sequence[Document], settings: Settings) -> list[Resolutions]:
-        """Answer documents with mentions, together with what else waits."""
-        return await asyncio.wrap_future(self.batcher.submit(documents, settings))
-
-    async def _link(self, documents: Sequence[Document], settings: Settings) -> list[Resolutions]:
-        """Find the mentions of plain texts and answer them."""
-        self._check_names()
-        found = [await run_in_threadpool(self.nlp.find, document) for document in documents]
-        check_mentions(found, self.limits, settings)
-        return await self._resolve(found, self.nlp.for_texts(settings))
-
-    def _check_names(self) -> None:
-        if self.nlp.detector is None or self.nlp.candidates is None:
-            raise HttpError(
-                501,
-                "this model folder has no candidate store; give the candidates of each mention to POST /disambiguate",
-            )
-
-    def _lookup(self, surface: str, text: str | None) -> list[list[str | float | None]]:
-        """Return the candidates that linking considers for a name, in a text if one is given."""
-        document = Document(surface if text is None else text)
-        start = document.text.index(surface)
-        mention = Mention(start, start + len(surface))
-        found = () if text is None else self.nlp.find(document).mentions
-        others = (one for one in found if (one.start, one.end) != (mention.start, mention.end))
-        asked = Document(document.text, (mention, *others))
-        assert self.nlp.candidates is not None
-        return [list(candidate) for candidate in self.nlp.candidates.candidates(asked)[0]]
+        return Response(self.service.metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 def create_app(nlp: Disambiguator, limits: Limits | None = None) -> Starlette:
     """Return the server's application over a model."""
     limits = limits or Limits()
-    serve = Endpoints(nlp, limits)
+    service = Service(nlp, limits)
+    serve = Endpoints(service)
     endpoints = {
         "/disambiguate": ("POST", serve.disambiguate),
         "/link": ("POST", serve.link),
@@ -140,7 +107,7 @@ def create_app(nlp: Disambiguator, limits: Limits | None = None) -> Starlette:
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
-        await run_in_threadpool(serve.batcher.close)
+        await service.close()
 
     async def description(_: Request) -> Response:
         return _json(orjson.dumps(described))
@@ -155,7 +122,7 @@ def create_app(nlp: Disambiguator, limits: Limits | None = None) -> Starlette:
             Route("/page/{name}", _page),
         ],
         exception_handlers=HANDLERS,
-        middleware=[Middleware(_Count, metrics=serve.metrics, known=known)],
+        middleware=[Middleware(_Count, metrics=service.metrics, known=known)],
         lifespan=lifespan,
     )
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, TypeAdapter
 
 from deixis import __version__
-from deixis.documents import Candidate
+from deixis.documents import Candidate, KnownBy, Reason
 from deixis.serving.http_errors import STATUSES
 from deixis.serving.limits import Limits
 from deixis.serving.requests import DISAMBIGUATE, LINK, CandidatesQuery, GivenMention, GivenText, shapes
@@ -45,7 +45,13 @@ class Resolution(BaseModel):
     probability: float
     step: Annotated[int, Field(description="When it was decided; mentions decided together share a step.")]
     alternatives: Annotated[list[tuple[str, float]], Field(description="Every candidate with its probability.")]
-    url: Annotated[str | None, Field(description="Given for an added entity and beside a Wikidata id.")] = None
+    url: Annotated[
+        str | None, Field(description="Its page in Wikipedia, or the one that an added entity was given.")
+    ] = None
+    known_by: Annotated[
+        KnownBy | None,
+        Field(description="By what the model knows it: links to it, its description, or nothing but its title."),
+    ] = None
     id: Annotated[str | None, Field(description="The id that an added entity was given.")] = None
     wikidata: Annotated[str | None, Field(description="The Wikidata id, such as Q615, where it is known.")] = None
 
@@ -54,7 +60,10 @@ class ResolvedMention(GivenMention):
     """A mention with its resolution; without one, the reason."""
 
     resolution: Resolution | None
-    reason: str | None = None
+    reason: Annotated[Reason | None, Field(description="Why the mention was left open.")] = None
+    alternatives: Annotated[
+        list[tuple[str, float]] | None, Field(description="Where none fits, every candidate with its probability.")
+    ] = None
 
 
 class Step(BaseModel):

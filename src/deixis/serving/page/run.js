@@ -29,9 +29,10 @@ export class Run {
     return this.mentions[mention].resolution?.entity ?? null;
   }
 
-  /** What is said of a mention without an answer. */
+  /** What is said of a mention without an answer: what it names, where that is known, and why it was left open. */
   open(mention) {
-    return `left open, ${this.mentions[mention].reason ?? "no answer"}`;
+    const { kind, reason } = this.mentions[mention];
+    return `${kind ? `a name (${kind}), ` : ""}left open, ${reason ?? "no answer"}`;
   }
 
   /** masked, current, decided or unresolved. */
@@ -56,7 +57,7 @@ export class Run {
       if (found) return found;
     }
     if (this.local !== this) return this.local.chances(mention, 0);
-    return this.mentions[mention].resolution?.alternatives ?? null;
+    return (this.mentions[mention].resolution ?? this.mentions[mention]).alternatives ?? null;
   }
 
   /** Every [place, candidates] at which the network was asked about a mention. */

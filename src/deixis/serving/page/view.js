@@ -88,11 +88,20 @@ function candidates(after, before, answer) {
   return element("ul", { className: "candidates" }, ...rows);
 }
 
-/** A link to the entity: its own page where the answer has one, else Wikipedia's. */
-function page({ entity, url }) {
-  const own = /^https?:\/\//.test(url ?? "") ? url : null; // no other scheme: it would not be a page
-  const href = own ?? "https://en.wikipedia.org/wiki/" + encodeURIComponent(entity.replaceAll(" ", "_"));
-  return element("a", { href, target: "_blank", rel: "noreferrer noopener" }, own ? "Read about it ↗" : "Read the article on Wikipedia ↗");
+const KNOWN_BY = {
+  links: "Known by links to its article.",
+  description: "Known by its description.",
+  title: "Nothing but its title is known.",
+};
+
+/** What is known of the entity, and links to its page, where it has one, and to its Wikidata item. */
+function about(kind, { url, known_by: known, wikidata }) {
+  const link = (href, text) => element("a", { href, target: "_blank", rel: "noreferrer noopener" }, text);
+  const parts = [kind ? `${sentence(kind)} ` : null, known ? `${KNOWN_BY[known]} ` : null];
+  // No other scheme: it would not be a page.
+  if (/^https?:\/\//.test(url ?? "")) parts.push(link(url, /^https:\/\/[^/]*\bwikipedia\.org\//.test(url) ? "Read the article on Wikipedia ↗" : "Read about it ↗"));
+  if (/^Q\d+$/.test(wikidata ?? "")) parts.push(" ", link(`https://www.wikidata.org/wiki/${wikidata}`, `${wikidata} ↗`));
+  return element("p", { className: "about" }, ...parts);
 }
 
 /** Draw how the probabilities of a mention moved over the steps. */
@@ -129,16 +138,16 @@ function decidedNow(run, mention) {
   const resolution = run.mentions[mention].resolution;
   const at = run.places.get(mention) - 1;
   const asked = run.steps[at].open.get(mention);
-  const after = asked ?? resolution?.alternatives ?? run.chances(mention, at) ?? [];
+  const after = asked ?? (resolution ?? run.mentions[mention]).alternatives ?? run.chances(mention, at) ?? [];
   const alone = run.local === run ? null : run.local.chances(mention, 0);
-  const only = after.length === 1 ? "The only candidate: nothing to decide." : null;
+  const only = after.length === 1 && resolution?.known_by !== "title" ? "The only candidate: nothing to decide." : null;
   const note = resolution ? only : sentence(run.open(mention));
   return [
     element("h3", {}, run.surface(mention)),
     note && element("p", { className: "quiet" }, note),
     candidates(after, alone && new Map(alone), resolution?.entity),
     alone && after.length > 1 ? element("p", { className: "quiet" }, TICK) : null,
-    resolution && page(resolution),
+    resolution && about(run.mentions[mention].kind, resolution),
   ];
 }
 
@@ -190,7 +199,7 @@ function mentionPanel(run, place, mention, onpick) {
     state !== "masked" && !resolution ? element("p", {}, sentence(run.open(mention))) : null,
     after && candidates(after, alone && new Map(alone), shown),
     alone && after?.length > 1 ? element("p", { className: "quiet" }, TICK) : null,
-    resolution && state !== "masked" ? page(resolution) : null,
+    resolution && state !== "masked" ? about(run.mentions[mention].kind, resolution) : null,
     history(run, mention),
     element("p", {}, element("button", { type: "button", onclick: () => onpick(null) }, "Back to the step")),
   ];
