@@ -30,6 +30,7 @@ def test_texts_are_read_as_the_fields_kind() -> None:
     given = Baking(flour=Path("sack")).with_settings({"hours": "2.5", "kind": "none", "salt": "true", "flour": "bag"})
     assert given == Baking(flour=Path("bag"), kind="none", hours=2.5, salt=True)
     assert given.with_settings({"hours": "none"}).hours is None
+    assert given.with_settings({"at": [1, 2]}).at == (1, 2), "as TOML has it"
     assert Baking(flour=Path("sack"), hours=1, at=(1, 2)).to_json()["at"] == (1, 2)
 
 
@@ -41,7 +42,8 @@ def test_texts_are_read_as_the_fields_kind() -> None:
         ({"hours": float("nan")}, "hours is nan; expected a number"),
         ({"hours": True}, "hours is True; expected a number"),
         ({"hours": "long"}, "hours is 'long'; expected a number"),
-        ({"at": (3, 0)}, "at is 0; expected a whole number of at least 1"),
+        ({"at": (3, 0)}, "at is 0; expected a list, each a whole number of at least 1"),
+        ({"at": 3}, "at is 3; expected a list, each a whole number of at least 1"),
         ({"salt": 1}, "salt is 1; expected true or false"),
         ({"sugar": 1}, "there is no field 'sugar'; expected one of flour, kind"),
     ],

@@ -37,13 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _read(settings: type[Fields], given: dict[str, Any]) -> Fields:
     known = {field.name: field for field in fields_of(settings)}
-    values: dict[str, Any] = {}
-    for name, value in given.items():
-        if isinstance(value, list):
-            values[name] = tuple(known[name].read(each) for each in value)
-        else:
-            values[name] = known[name].read(value) if isinstance(value, str) else value
-    return settings(**values)
+    return settings(**{name: known[name].read(value) for name, value in given.items()})
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -7,10 +7,11 @@ read the same fields.
 
 from __future__ import annotations
 
+import contextlib
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from dataclasses import fields as dataclass_fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, Union
@@ -64,45 +65,52 @@ class Field:
 
     def check(self, value: Any) -> None:
         """Refuse a value that the field cannot have."""
-        for one in value if self.many and isinstance(value, tuple | list) else (value,):
-            choices = [kind for kind in self.kinds if not isinstance(kind, type)]
-            if one in choices if isinstance(one, str) and choices else self._is_one(one):
-                continue
-            shown = repr(one) if isinstance(one, str) else str(one)
-            raise InputError(f"{self.name} is {shown}; expected {self.expected}")
+        for one in value if self.many and isinstance(value, tuple) else (value,):
+            if (self.many and not isinstance(value, tuple)) or not self._is_one(one):
+                shown = repr(one) if isinstance(one, str) else str(one)
+                raise InputError(f"{self.name} is {shown}; expected {self.expected}")
 
     def _is_one(self, value: Any) -> bool:
+        if value in [kind for kind in self.kinds if isinstance(kind, str)]:
+            return True
         kinds = tuple(kind for kind in self.kinds if isinstance(kind, type))
         allowed = (*kinds, int) if float in kinds else kinds
         if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in kinds):
             return False
         low, high = self.about.low, self.about.high
-        return not isinstance(value, int | float) or (
-            (low is None or value >= low) and (high is None or value <= high) and value == value
-        )
+        if not isinstance(value, int | float):
+            return True
+        return (low is None or value >= low) and (high is None or value <= high) and value == value  # no NaN
 
-    def read(self, text: str) -> Any:
-        """Read one value from a text, as a command line or `name=value` gives it."""
-        if text.lower() == "none" and type(None) in self.kinds:
+    def read(self, value: Any) -> Any:
+        """Read texts, as a command line and `name=value` give them; what TOML has typed already passes."""
+        if isinstance(value, list):
+            return tuple(map(self._read_one, value))
+        return self._read_one(value) if isinstance(value, str) else value
+
+    def _read_one(self, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        if value.lower() == "none" and type(None) in self.kinds:
             return None
-        if text.lower() in ("true", "false") and bool in self.kinds:
-            return text.lower() == "true"
+        if value.lower() in ("true", "false") and bool in self.kinds:
+            return value.lower() == "true"
         for kind in (int, float, Path):
             if kind in self.kinds:
-                try:
-                    return kind(text)
-                except ValueError:
-                    continue
-        self.check((text,) if self.many else text)
-        return text
+                with contextlib.suppress(ValueError):
+                    return kind(value)
+        if not self._is_one(value):
+            self.check((value,) if self.many else value)
+        return value
 
     @property
     def expected(self) -> str:
         """What the field takes, in words."""
-        choices = [kind for kind in self.kinds if not isinstance(kind, type)]
+        choices = [kind for kind in self.kinds if isinstance(kind, str)]
         words = [f"one of {', '.join(choices)}"] if choices else []
         words += [_KINDS[kind] + self._limits for kind in self.kinds if kind in _KINDS]
-        return " or ".join([*words, *(["nothing"] if type(None) in self.kinds else [])])
+        told = " or ".join([*words, *(["nothing"] if type(None) in self.kinds else [])])
+        return f"a list, each {told}" if self.many else told
 
     @property
     def _limits(self) -> str:
@@ -125,7 +133,7 @@ class Fields:
         for name in settings:
             if name not in known:
                 raise InputError(f"there is no field {name!r}; expected one of {', '.join(known)}")
-        read = {name: known[name].read(value) if isinstance(value, str) else value for name, value in settings.items()}
+        read = {name: known[name].read(value) for name, value in settings.items()}
         return replace(self, **read)  # type: ignore[type-var]  # every subclass is a dataclass
 
     def to_json(self) -> dict[str, Any]:
@@ -142,5 +150,4 @@ def fields_of(settings: type[Fields]) -> tuple[Field, ...]:
         assert typing.get_origin(hint) is Annotated, f"{settings.__name__}.{field.name} is without About"
         kind, about = typing.get_args(hint)
         found.append(Field(field.name, kind, about, field.default))
-    assert all(field.default is MISSING or field.default is not None or type(None) in field.kinds for field in found)
     return tuple(found)
