@@ -40,7 +40,8 @@ from numpy.typing import NDArray
 
 from deixis.artefacts import MANIFEST, Manifest, digest_file, folder_aside
 from deixis.corpus.counting import gather_redirects
-from deixis.corpus.packing import PackingConfig, split_of
+from deixis.corpus.packing import split_of
+from deixis.corpus.settings import PackingConfig
 from deixis.corpus.windows import SPLITS, Split, WindowSet
 from deixis.datasets import open_dataset, read_redirects, read_titles
 from deixis.datasets.jsonl import stream_documents

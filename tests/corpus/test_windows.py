@@ -19,12 +19,14 @@ from numpy.typing import NDArray
 
 from deixis.artefacts import MANIFEST, Manifest
 from deixis.corpus import shards
-from deixis.corpus.packing import Packer, PackingConfig, split_of
+from deixis.corpus.packing import Packer, split_of
+from deixis.corpus.settings import PackingConfig
 from deixis.corpus.shards import build_windows
 from deixis.corpus.windows import SPLITS, WindowSet
 from deixis.errors import ArtefactError, InputError
 from deixis.knowledge.build import NamesBuilder
 from deixis.knowledge.vocabulary import Vocabulary
+from deixis.network.encoding import MAX_MENTIONS, MAX_PIECES
 from deixis.network.special import PAD, UNK
 from deixis.wikipedia.articles import Article, Link
 from deixis.wikipedia.sentences import sentences
@@ -144,6 +146,7 @@ def test_articles_are_held_out_by_title_and_seed() -> None:
     assert held != {title for title in titles if split_of(title, PackingConfig(held_out=0.25, seed=1)) == "held-out"}
     with pytest.raises(InputError, match="held_out"):
         PackingConfig(held_out=1.0)
+    assert (PackingConfig().max_pieces, PackingConfig().max_mentions) == (MAX_PIECES, MAX_MENTIONS)
 
 
 @pytest.fixture

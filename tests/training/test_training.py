@@ -328,11 +328,12 @@ def test_fields_are_set_from_toml_and_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        ("lerning_rate=1", "no field 'lerning_rate'"),
+        ("lerning_rate=1", "there is no field 'lerning_rate'"),
         ("batch=many", "batch is 'many'; expected a whole number"),
-        ("batch=0", "batch is 0"),
+        ("batch=0", "batch is 0; expected a whole number of at least 1"),
         ("train=some", "expected one of new, all"),
-        ("mask_rate=2", "mask_rate is 2"),
+        ("mask_rate=2", r"mask_rate is 2(\.0)?; expected a number from 0 to 1"),
+        ("mask_rate_high=high", "mask_rate_high is 'high'; expected a number from 0 to 1 or nothing"),
         ("batch", "field=value"),
     ],
 )

@@ -79,7 +79,8 @@ TITLE_PROBABILITY = 0.86  # that a name's title is right: the share on data/wild
 PACKAGED = Path(__file__).parents[1] / "models" / "default"  # the model that deixis comes with
 DETECTOR = "detector.safetensors"
 DESCRIBER, KNOWN, ADDED = "descriptions.safetensors", "entities.jsonl", "added.safetensors"
-KEPT = ("table", "encoder", "linking", "detector", "language", "domain")  # of what is told, what edits leave as it is
+# Of what is told, what edits leave as it is.
+KEPT = ("table", "encoder", "training", "linking", "detector", "language", "domain")
 TABLE = "entity_embeddings.entity_embeddings."  # what the names of its tensors begin with
 BIAS = "entity_predictions.bias"
 
@@ -173,9 +174,10 @@ class ModelFolder:
     ) -> Manifest:
         """Write the folder, whole or not at all; from a source knowledge is put together, of entities with a row here.
 
-        `parents` and `parameters` tell the manifest what the model was made from, and how.
+        `parents` and `parameters` tell the manifest what the model was made from, and how; how the folder that it was
+        loaded from was trained, it tells as well.
         """
-        parameters = {"table": table, "encoder": encoder, **(parameters or {})}
+        parameters = {"table": table, "encoder": encoder, **self._trained(), **(parameters or {})}
         rows, bias = self._table
         state = {name: tensor.detach().cpu().contiguous() for name, tensor in self.network.state_dict().items()}
         state = {name: tensor for name, tensor in state.items() if name != BIAS and not name.startswith(TABLE)}
@@ -208,6 +210,13 @@ class ModelFolder:
             if self.describer is not None:
                 self.describer.save(aside / DESCRIBER)
             return self._seal(aside, config.entities, digests, parents, parameters)
+
+    def _trained(self) -> dict[str, Any]:
+        """Return what the manifest of the folder it was loaded from tells of training."""
+        if self.folder is None or not (self.folder / MANIFEST).exists():
+            return {}
+        made = Manifest.load(self.folder / MANIFEST, "model")
+        return {name: made.parameters[name] for name in ("training", "detector") if name in made.parameters}
 
     def _assemble(
         self, folder: Path, source: Source, parameters: Mapping[str, Any], title_filter: Path | None

@@ -18,7 +18,7 @@ from tokenizers import models, normalizers, pre_tokenizers
 
 from deixis.corpus.counting import build_vocabulary
 from deixis.corpus.names import NameSources, build_store
-from deixis.corpus.packing import PackingConfig
+from deixis.corpus.settings import PackingConfig
 from deixis.corpus.shards import build_windows
 from deixis.corpus.windows import WindowSet
 from deixis.documents import Document, Mention

@@ -13,7 +13,7 @@ from deixis.corpus.windows import WindowSet
 from deixis.errors import DeixisError
 from deixis.network.encoding import Tokenizer
 from deixis.network.model import Network
-from deixis.training.checkpoints import Saved, Saving
+from deixis.training.checkpoints import Saving
 from deixis.training.descriptions import DescribedTable
 from deixis.training.distributed import Processes
 from deixis.training.objectives import AddedLoss, outcome
@@ -150,15 +150,11 @@ class _Run:
         """Return the step with what held-out windows say of the network now."""
         return replace(step, held_out=evaluate(self.network, self.plan.tokenizer, data, self.recipe, self.processes))
 
-    def saved(self) -> Saved:
-        """Return all tensors that a later run needs to go on."""
-        weights = {f"weight/{name}": parameter.detach() for name, parameter in self.optimiser.named.items()}
-        return Saved({**weights, **self.optimiser.state()})
-
     def save(self, saving: Saving, step: int) -> None:
         """Write a checkpoint, from one process, while the others wait."""
         if self.processes.leads:
-            saving.save(self.saved(), step, self.recipe)
+            weights = {f"weight/{name}": parameter.detach() for name, parameter in self.optimiser.named.items()}
+            saving.save({**weights, **self.optimiser.state()}, step, self.recipe)
         self.processes.wait()
 
     @torch.no_grad()
@@ -169,8 +165,8 @@ class _Run:
             return 0
         step, saved = found
         for name, parameter in self.optimiser.named.items():
-            parameter.copy_(saved.tensors[f"weight/{name}"])
-        self.optimiser.restore(saved.tensors)
+            parameter.copy_(saved[f"weight/{name}"])
+        self.optimiser.restore(saved)
         return step
 
     def close(self) -> None:
