@@ -71,3 +71,4 @@ def test_only_the_small_words_of_capitals_stay_small() -> None:
     titles = TitleFilter.build(["bank of velm"])
     assert titles.find("BANK OF VELM") == "Bank of Velm"
     assert titles.find("Bank Of Velm") == "Bank Of Velm"  # as the text has it
+    assert TitleFilter.build(["uk fta"]).find("UK FTA") == "UK FTA"  # an abbreviation

@@ -131,7 +131,7 @@ class TitleFilter:
 def _spellings(name: str) -> Iterator[str]:
     """Yield a name of several words as its title may be spelled."""
     whole = " ".join(name.replace("’", "'").split())
-    if whole.isupper():  # in capitals throughout: those of a title are guessed
+    if whole.isupper() and max(map(len, whole.split())) > 3:  # a headline, no abbreviation: guess the title's capitals
         whole = _WORD.sub(lambda word: word[0] if word[0].lower() in SMALL_WORDS else word[0].capitalize(), whole)
     bare = _POSSESSIVE.sub("", whole)
     for spelled in dict.fromkeys((whole, bare, _ARTICLE.sub("", bare))):
