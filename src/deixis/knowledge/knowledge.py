@@ -215,7 +215,7 @@ class Knowledge:
         found = next(
             (found for one in (name, *variants(name, self.language)) if (found := self.named(one, k or self.k))), ()
         )
-        return tuple(map(self._candidate, found))
+        return self._listed(found, self.digest)
 
     def candidates(self, document: Document) -> list[tuple[Candidate, ...]]:
         """Return the candidates of every mention, with the help of the whole document (resolve.py).
@@ -227,13 +227,16 @@ class Knowledge:
             >>> [len(candidates) for candidates in knowledge.candidates(document)]
             [2, 2]
         """
-        return [tuple(map(self._candidate, found)) for found in resolve_names(self, document, self.k)]
+        digest = self.digest
+        return [self._listed(found, digest) for found in resolve_names(self, document, self.k)]
 
-    def _candidate(self, pair: tuple[int, float]) -> Candidate:
-        number, prior = pair
-        candidate = NumberedCandidate(self.title(number), prior)
-        candidate.number, candidate.knowledge = number, self.digest
-        return candidate
+    def _listed(self, pairs: Pairs, digest: str) -> tuple[Candidate, ...]:
+        found = []
+        for number, prior in pairs:
+            candidate = NumberedCandidate(self.title(number), prior)
+            candidate.number, candidate.knowledge = number, digest
+            found.append(candidate)
+        return tuple(found)
 
     def _named(self, name: str, k: int, number: int | None = None) -> Pairs:
         """Return the k best entities that a key means, with their priors p(e|m), those added among them."""

@@ -17,6 +17,7 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -342,7 +343,8 @@ def _groups(parts: Iterable[_Part], most: int) -> Iterator[list[_Part]]:
         yield group
 
 
-class TaggedWords(NamedTuple):
+@dataclass(frozen=True)
+class TaggedWords:
     """The words of a part of a text, and how likely each begins a name, goes on with one, or is none."""
 
     start: int  # of the part
@@ -352,7 +354,7 @@ class TaggedWords(NamedTuple):
 
     def names(self, threshold: float) -> list[FoundName]:
         """Return runs of words that are likely in a name, cut where a new one likely begins."""
-        begins, inside = self.tags[:, 1::2].sum(1), self.tags[:, 2::2].sum(1)
+        begins, inside = map(np.array, self._chances)
         named = begins + inside >= threshold
         opens = named & ((begins > inside) | ~np.append(False, named[:-1]))
         firsts = np.flatnonzero(opens)
@@ -369,16 +371,30 @@ class TaggedWords(NamedTuple):
 
     def name_at(self, start: int, end: int) -> FoundName | None:
         """Return the name that `[start, end)`, counted in this part, is; None if that is no run of whole words."""
-        first, last = (int(np.searchsorted(self.spans[:, side], at)) for side, at in ((0, start), (1, end)))
-        whole = last < len(self.spans) and self.spans[first, 0] == start and self.spans[last, 1] == end
-        return self.name(first, last) if whole else None
+        starts, ends = self._borders
+        first, last = starts.get(start), ends.get(end)
+        return None if first is None or last is None or last < first else self.name(first, last)
+
+    @cached_property
+    def _chances(self) -> tuple[list[float], list[float]]:
+        """How likely each word begins a name, and goes on with one."""
+        return self.tags[:, 1::2].sum(1).tolist(), self.tags[:, 2::2].sum(1).tolist()
+
+    @cached_property
+    def _borders(self) -> tuple[dict[int, int], dict[int, int]]:
+        """The words by where they begin and where they end."""
+        starts, ends = ({at: word for word, at in enumerate(side.tolist())} for side in self.spans.T)
+        return starts, ends
 
     def name(self, first: int, last: int) -> FoundName:
         """Return the name that words `[first, last]` are, whatever its probability."""
-        begins, inside = self.tags[first, 1::2], self.tags[first + 1 : last + 1, 2::2]
-        chances = [float(begins.sum()), *inside.sum(1).tolist()]
-        if last + 1 < len(self.tags):
-            chances.append(1 - float(self.tags[last + 1, 2::2].sum()))
-        kind = KINDS[int((begins + inside.sum(0)).argmax())]
+        begins, inside = self._chances
+        chances = [begins[first], *inside[first + 1 : last + 1]]
+        if last + 1 < len(inside):
+            chances.append(1 - inside[last + 1])
+        kinds = self.tags[first, 1::2]
+        if last > first:
+            kinds = kinds + self.tags[first + 1 : last + 1, 2::2].sum(0)
+        kind = KINDS[int(kinds.argmax())]
         start, end = self.start + int(self.spans[first, 0]), self.start + int(self.spans[last, 1])
         return FoundName(start, end, min(chances), kind)
