@@ -342,7 +342,7 @@ class ModelFolder:
 
     @classmethod
     def load(cls, folder: Path) -> ModelFolder:
-        """Open a folder; every file is checked against the manifest, and the entity table stays on disk."""
+        """Open a folder; its files are checked (`Manifest.verify`), and the entity table stays on disk."""
         folder, manifest = opened(folder)
         manifest.verify(folder)
         config = _config(folder / CONFIG)
