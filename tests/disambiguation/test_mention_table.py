@@ -32,7 +32,7 @@ def test_pandas(nlp: Disambiguator) -> None:
     assert linked["wikidata"].isna().all() and frame.columns.tolist() == ["body", "n"]  # which stays as it is
     unsure = nlp.link_frame(frame, "body", answer_threshold=1.0)
     assert unsure["entity"].isna().tolist() == [False, True, False, True]
-    assert "under the threshold" in unsure["reason"].iloc[1]
+    assert unsure["reason"].iloc[1] == "none fits"
 
 
 def test_polars(nlp: Disambiguator) -> None:

@@ -122,7 +122,8 @@ def link(
     if table.column is not None or table.nested or any(map(_is_table, paths or ())):
         if json or html:
             raise typer.BadParameter("--json and --html are not for tables; the suffix of --output says the format")
-        opened = functools.partial(_opened, model, machine, detection_threshold, wikidata)
+        # The model is opened for the first texts: what is wrong with a table is said before.
+        opened = functools.cache(functools.partial(_opened, model, machine, detection_threshold, wikidata))
         _link_table(paths, table, output, settings, opened)
         return
     documents = _texts(given) if paths is None else _files(paths)
@@ -164,11 +165,11 @@ def _link_table(
         raise InputError(f"{output} is the table that is read; give another file to write")
     written = "jsonl" if output is None else table_format(output, written=True)
     table_format(paths[0])
-    nlp, bad = opened(), 0
+    bad = 0
     with writing(output) as file:
         column = "text" if table.column is None else table.column
         answers = link_table(
-            paths[0], column, file, written, lambda texts: nlp.link_many(texts, settings), nested=table.nested
+            paths[0], column, file, written, lambda texts: opened().link_many(texts, settings), nested=table.nested
         )
         for answer in track(answers, "rows"):
             if isinstance(answer, InputError):

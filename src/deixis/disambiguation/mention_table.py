@@ -25,7 +25,7 @@ __all__ = [
 Frame = TypeVar("Frame")
 Link = Callable[[Iterable[str]], Iterator[Resolutions]]
 
-# What tables tell of a mention, with its type. What a resolution gains is added here and in `_told`.
+# What tables tell of a mention, with its type. What a resolution gains is added here.
 FIELDS: dict[str, type] = {
     "start": int,
     "end": int,
@@ -45,9 +45,8 @@ COLUMNS = {name: {"text": "mention", "url": "entity_url", "id": "entity_id"}.get
 
 
 def _told(resolution: Resolution) -> dict[str, Any]:
-    identity = resolution.identity or Identity()
-    own = {"id": identity.id, "wikidata": identity.wikidata}
-    return {name: own[name] if name in own else getattr(resolution, name) for name in FIELDS}
+    own = (resolution.identity or Identity()).id
+    return {name: own if name == "id" else getattr(resolution, name) for name in FIELDS}
 
 
 def nested_record(resolution: Resolution) -> dict[str, Any]:
