@@ -330,9 +330,8 @@ def test_the_command_answers_what_it_took_before_it_stops(model: Path) -> None:
     process, address = started("--model", str(model))
 
     async def ask(client: Any) -> list[Any]:
-        calls = [
-            asyncio.ensure_future(client.call_tool("disambiguate_mentions", given_mentions(seed))) for seed in range(24)
-        ]
+        documents = [given_mentions(seed, words=300, mentions=40) for seed in range(24)]
+        calls = [asyncio.ensure_future(client.call_tool("disambiguate_mentions", one)) for one in documents]
         await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
         process.send_signal(signal.SIGTERM)
         return await asyncio.gather(*calls, return_exceptions=True)
