@@ -5,7 +5,9 @@ from __future__ import annotations
 import lzma
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
+import httpx
 import orjson
 import pytest
 from typer.testing import CliRunner
@@ -13,11 +15,13 @@ from typer.testing import CliRunner
 import deixis
 from deixis.cli import app
 from deixis.datasets.dataset import Dataset, Report
-from deixis.documents import Candidate, Document, Mention
+from deixis.documents import KNOWN_BY, Candidate, Document, Mention, Reason
 from deixis.evaluation.known_by_title import LEAST_TITLES, judge_titles
 from deixis.folder.edit import remove
 from deixis.folder.model_folder import TITLE_PROBABILITY, ModelFolder
+from deixis.serving.nif import write_nif
 from deixis.toy import marked
+from tests.serving.world import serving
 
 TEXT = "After the Silver Oar came Tilda Fenn and Nobody Else."
 MENTIONS = (Mention(10, 20), Mention(26, 36, kind="person"), Mention(41, 52))
@@ -92,6 +96,45 @@ def test_the_command_and_the_wikis_domain(titled: Path, tmp_path: Path) -> None:
         assert tilda["kind"] == "person" and tilda["resolution"]["known_by"] == "title"
     nlp = replace(deixis.load(titled), domain="velm.example")
     assert nlp.link(Document(TEXT, MENTIONS))[1].url == "https://velm.example/wiki/Tilda_Fenn"
+
+
+def test_the_server_tells_what_is_known(titled: Path) -> None:
+    with serving(deixis.load(titled)) as address:
+        given = {"text": TEXT, "mentions": [{"start": m.start, "end": m.end} for m in MENTIONS]}
+        oar, tilda, nobody = httpx.post(f"{address}/disambiguate", json=given).json()["mentions"]
+        assert (oar["resolution"]["known_by"], tilda["resolution"]["known_by"]) == ("links", "title")
+        assert tilda["resolution"]["url"] == "https://en.wikipedia.org/wiki/Tilda_Fenn"
+        assert (nobody["resolution"], nobody["reason"]) == (None, "no candidates")
+        unsure = httpx.post(f"{address}/disambiguate", json=given | {"answer_threshold": 1.0}).json()["mentions"][1]
+        assert (unsure["reason"], unsure["alternatives"]) == ("none fits", [["Tilda Fenn", TITLE_PROBABILITY]])
+        schemas = httpx.get(f"{address}/openapi.json").json()["components"]["schemas"]
+        assert schemas["Resolution"]["properties"]["known_by"]["anyOf"][0]["enum"] == list(KNOWN_BY)
+        assert schemas["ResolvedMention"]["properties"]["reason"]["anyOf"][0]["enum"] == list(get_args(Reason))
+
+
+def test_nif_tells_what_is_known(titled: Path) -> None:
+    turtle = write_nif([deixis.load(titled).link(Document(TEXT, MENTIONS, "http://velm.example/1"))])
+    oar, tilda, nobody = turtle.split("a nif:Phrase")[1:]
+    assert 'rdfs:comment "known by links"' in oar and 'rdfs:comment "known by title"' in tilda
+    assert (
+        "taIdentRef <http://en.wikipedia.org/wiki/Tilda_Fenn>" in tilda and "nerd.eurecom.fr/ontology#Person" in tilda
+    )
+    assert 'rdfs:comment "left open: no candidates"' in nobody and "taIdentRef" not in nobody
+
+
+def test_spacy_tells_what_is_known(titled: Path) -> None:
+    spacy = pytest.importorskip("spacy")
+    nlp = spacy.blank("en")
+    names = ("Silver Oar", "Tilda Fenn", "Nobody Else")
+    nlp.add_pipe("entity_ruler").add_patterns([{"label": "PERSON", "pattern": name} for name in names])
+    nlp.add_pipe("deixis", config={"model": str(titled)})
+    doc = nlp(TEXT)
+    oar, tilda, nobody = doc.ents
+    assert (oar._.deixis.known_by, tilda._.deixis.known_by, nobody._.deixis.known_by) == ("links", "title", None)
+    assert tilda.kb_id_ == "Tilda Fenn" and nobody.kb_id_ == "" and nobody._.deixis.reason == "no candidates"
+    assert doc[0:1]._.deixis is None  # no mention
+    there = spacy.tokens.Doc(nlp.vocab).from_bytes(doc.to_bytes())
+    assert there.ents[1]._.deixis == tilda._.deixis
 
 
 def _set(count: int, right: int) -> Dataset:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import bz2
 import os
-import resource
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +23,7 @@ from deixis.folder.wiki import LEADS, licence
 from deixis.inference import Disambiguator
 from deixis.knowledge.knowledge import Knowledge
 from deixis.wikipedia import dump as module
+from tests.disk import files_of_at_most
 from tests.folder.test_edit import make_model
 from tests.wikipedia.samples import TAIL, dump, page, sample_dumps
 
@@ -231,17 +229,6 @@ def test_on_a_full_disk_nothing_is_lost(base: Path, tmp_path: Path) -> None:
     with files_of_at_most(1000):  # the folder that was there stays
         done = run(write(tmp_path / "new.xml", PAGES[:2]), "--base", base, "-o", output, "--workers", 1)
     assert isinstance(done.exception, InputError) and contents(output) == expected
-
-
-@contextmanager
-def files_of_at_most(size: int) -> Iterator[None]:
-    """Refuse every write behind so many bytes of a file, by whatever library: as a full disk does."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_licences_go_by_date() -> None:

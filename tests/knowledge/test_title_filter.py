@@ -71,3 +71,10 @@ def test_only_the_small_words_of_capitals_stay_small() -> None:
     titles = TitleFilter.build(["bank of velm"])
     assert titles.find("BANK OF VELM") == "Bank of Velm"
     assert titles.find("Bank Of Velm") == "Bank Of Velm"  # as the text has it
+    assert TitleFilter.build(["uk fta"]).find("UK FTA") == "UK FTA"  # an abbreviation
+
+
+def test_any_seed_spreads_titles_without_overflow() -> None:
+    for seed in (0, 2, 99):
+        slots, _ = TitleFilter(np.empty(0, np.uint8), seed, 8, 1, 1).slots(np.array([2**64 - 1], np.uint64))
+        assert len(set(slots[:, 0].tolist())) == 3 and slots.max() < 24

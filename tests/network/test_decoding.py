@@ -20,7 +20,7 @@ from deixis.network.batching import Batch, make_batch
 from deixis.network.decoding import Decisions, Question, decode
 from deixis.network.encoding import Encoding, Tokenizer, Window, windows_of
 from deixis.network.model import Network
-from deixis.network.reading import Static
+from deixis.network.reading import Reading, Static
 from deixis.network.special import MASK, PAD
 from deixis.settings import Order
 from tests.reference import Luke, confidence_order
@@ -153,9 +153,9 @@ def test_the_order_of_candidates_changes_no_answer(seed: int, which: int, shuffl
 def test_the_static_side_is_run_once_a_window(monkeypatch: pytest.MonkeyPatch) -> None:
     plain, reads = Network.read, list[int]()
 
-    def counted(self: Network, batch: Batch) -> Static:
+    def counted(self: Network, batch: Batch, words: Sequence[Reading] = ()) -> Static:
         reads.append(len(batch))
-        return plain(self, batch)
+        return plain(self, batch, words)
 
     monkeypatch.setattr(Network, "read", counted)
     for nlp in EACH[1:]:

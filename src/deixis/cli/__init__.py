@@ -16,6 +16,8 @@ from deixis.cli.disambiguate import disambiguate
 from deixis.cli.entities import entities
 from deixis.cli.evaluate import evaluate
 from deixis.cli.link import link
+from deixis.cli.mcp import mcp
+from deixis.cli.push import push
 from deixis.cli.quantise import quantise
 from deixis.cli.redirects import redirects
 from deixis.cli.serve import serve
@@ -45,6 +47,7 @@ def _root() -> None:
 app.command()(link)
 app.command()(disambiguate)
 app.command()(serve)
+app.command()(mcp)
 app.add_typer(wikipedia, name="wikipedia")
 for step in (articles, redirects, vocabulary, windows):
     app.command(hidden=True)(step)  # as `deixis wikipedia articles` and so on
@@ -54,6 +57,7 @@ app.command()(convert_luke)
 app.add_typer(evaluate, name="evaluate")
 app.command()(calibrate)
 app.command()(assemble)
+app.command()(push)
 app.command()(quantise)
 app.add_typer(train, name="train")
 

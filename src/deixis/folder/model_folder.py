@@ -35,6 +35,7 @@ from torch import Tensor, nn
 from deixis.artefacts import MANIFEST, Manifest, copy_or_link, digest_file, folder_aside
 from deixis.disambiguation.answer_rule import AnswerRule
 from deixis.errors import ArtefactError, InputError
+from deixis.folder.hub import fetch, is_remote
 from deixis.knowledge.describe import Describer
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.config import Config
@@ -58,6 +59,7 @@ __all__ = [
     "assemble_folder",
     "convert_luke",
     "network_from_bert",
+    "opened",
     "packaged_model",
     "quantise_folder",
     "read_old",
@@ -340,7 +342,7 @@ class ModelFolder:
 
     @classmethod
     def load(cls, folder: Path) -> ModelFolder:
-        """Open a folder; every file is checked against the manifest, and the entity table stays on disk."""
+        """Open a folder; its files are checked (`Manifest.verify`), and the entity table stays on disk."""
         folder, manifest = opened(folder)
         manifest.verify(folder)
         config = _config(folder / CONFIG)
@@ -374,7 +376,12 @@ class ModelFolder:
 
 
 def opened(folder: Path) -> tuple[Path, Manifest]:
-    """Return a folder and its manifest; those that were written before names, titles and rows were one are refused."""
+    """Return a folder, fetched from its hub if need be, and its manifest.
+
+    Folders that were written before names, titles and rows were one are refused.
+    """
+    if is_remote(folder):
+        folder = fetch(folder)
     if not folder.is_dir():
         raise ArtefactError(f"{folder} is not a directory; expected a deixis model folder")
     manifest = Manifest.load(folder / MANIFEST, "model")

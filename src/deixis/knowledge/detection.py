@@ -221,6 +221,8 @@ class UnitedDetector:
         if find == "all":
             chosen = _with_terms(chosen, self.names.terms(words))
         chosen.sort(key=lambda mention: mention.start)
+        if part.start == 0:
+            return chosen
         return [replace(one, start=one.start + part.start, end=one.end + part.start) for one in chosen]
 
     def proposals(self, part: TaggedWords, words: list[Word]) -> Iterator[tuple[Evidence, Mention]]:

@@ -44,7 +44,7 @@ from deixis.knowledge.vocabulary import Vocabulary
 from deixis.knowledge.words import Span, Word, find_names, find_words
 from deixis.network.special import SPECIAL
 
-__all__ = ["Knowledge", "NumberedCandidate", "Redirects"]
+__all__ = ["Knowledge", "NumberedCandidate", "Redirects", "WikidataIds"]
 
 TITLES, REDIRECTS, NAMES, PARTS = "titles.marisa", "redirects.marisa", "names.marisa", "parts.marisa"
 NUMBERS, FILTER, ADDED = "numbers.safetensors", "titles.filter", "added.json"
@@ -192,6 +192,11 @@ class Knowledge:
         known = self._wikidata is not None and number < self.size
         return f"Q{found}" if known and (found := self._wikidata[number - FIRST]) else None  # type: ignore[index]
 
+    @property
+    def wikidata_ids(self) -> Mapping[str, str]:
+        """The Wikidata ids of titles, where they are known, as a table for reading and writing data with."""
+        return WikidataIds(self)
+
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """The entities as a vocabulary whose rows are the numbers; removed ones have no title there."""
@@ -210,7 +215,7 @@ class Knowledge:
         found = next(
             (found for one in (name, *variants(name, self.language)) if (found := self.named(one, k or self.k))), ()
         )
-        return tuple(map(self._candidate, found))
+        return self._listed(found, self.digest)
 
     def candidates(self, document: Document) -> list[tuple[Candidate, ...]]:
         """Return the candidates of every mention, with the help of the whole document (resolve.py).
@@ -222,13 +227,16 @@ class Knowledge:
             >>> [len(candidates) for candidates in knowledge.candidates(document)]
             [2, 2]
         """
-        return [tuple(map(self._candidate, found)) for found in resolve_names(self, document, self.k)]
+        digest = self.digest
+        return [self._listed(found, digest) for found in resolve_names(self, document, self.k)]
 
-    def _candidate(self, pair: tuple[int, float]) -> Candidate:
-        number, prior = pair
-        candidate = NumberedCandidate(self.title(number), prior)
-        candidate.number, candidate.knowledge = number, self.digest
-        return candidate
+    def _listed(self, pairs: Pairs, digest: str) -> tuple[Candidate, ...]:
+        found = []
+        for number, prior in pairs:
+            candidate = NumberedCandidate(self.title(number), prior)
+            candidate.number, candidate.knowledge = number, digest
+            found.append(candidate)
+        return tuple(found)
 
     def _named(self, name: str, k: int, number: int | None = None) -> Pairs:
         """Return the k best entities that a key means, with their priors p(e|m), those added among them."""
@@ -332,6 +340,28 @@ class Redirects(Mapping[str, str]):
 
     def __iter__(self) -> Iterator[str]:
         return (title for title, _ in self._knowledge.other_titles())
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class WikidataIds(Mapping[str, str]):
+    """The Wikidata ids of the entities of a model, by title."""
+
+    def __init__(self, knowledge: Knowledge) -> None:
+        self._knowledge = knowledge
+
+    def __getitem__(self, title: str) -> str:
+        number = self._knowledge.number(title)
+        found = None if number is None else self._knowledge.wikidata(number)
+        if found is None:
+            raise KeyError(title)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return (
+            (title for title in self._knowledge.titles() if title in self) if self._knowledge.has_wikidata else iter(())
+        )
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

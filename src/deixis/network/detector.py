@@ -17,6 +17,7 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -221,28 +222,36 @@ class LearnedDetector:
     def read(self, texts: Iterable[str]) -> Iterator[ReadText]:
         """Yield the same, with what is kept of the words where disambiguation can go on from it.
 
-        A text of several sections is read again then.
+        Of a text of several sections the pieces alone are kept, and read again.
         """
         return self._read(texts, keep=self.network.config.words_see == "words")
 
     def _read(self, texts: Iterable[str], *, keep: bool) -> Iterator[ReadText]:
-        parts = ((number, start, part) for number, text in enumerate(texts) for start, part in sections(text))
-        tagged = (one for group in _groups(parts, KEPT_LETTERS if keep else SECTION) for one in self._tag(group, keep))
-        for _, found in itertools.groupby(tagged, key=itemgetter(0)):
-            sections_, kept = zip(*((words, kept) for _, words, kept in found), strict=True)
-            yield ReadText(list(sections_), kept[0] if len(kept) == 1 else None)
+        parts = (
+            _Part(number, start, part, keep and len(part) == len(text))
+            for number, text in enumerate(texts)
+            for start, part in sections(text)
+        )
+        read = (one for group in _groups(parts, KEPT_LETTERS if keep else SECTION) for one in self._tag(group))
+        for _, found in itertools.groupby(read, key=itemgetter(0)):
+            tagged, kept = zip(*((words, kept) for _, words, kept in found), strict=True)
+            if keep and len(kept) > 1:
+                starts = (words.start for words in tagged)
+                kept = (KeptWords(WordPieces.joined([(s, k.words) for s, k in zip(starts, kept, strict=True)])),)
+            yield ReadText(list(tagged), kept[0] if keep else None)
 
-    def _tag(self, group: Sequence[_Part], keep: bool) -> Iterator[tuple[int, TaggedWords, KeptWords | None]]:
-        texts = [text for _, _, text in group]
+    def _tag(self, group: Sequence[_Part]) -> Iterator[tuple[int, TaggedWords, KeptWords]]:
+        texts = [part.text for part in group]
         words = split_words(self.tokenizer, texts)
         cut = [list(windows(one, word_features(text, one))) for text, one in zip(texts, words, strict=True)]
-        kept = [KeptWords(one) if keep else None for one in words]
-        owners = [owner for owner, parts in zip(kept, cut, strict=True) for _ in parts]
+        kept = [KeptWords(one) for one in words]
+        owners = [owner if part.keep else None for part, owner, own in zip(group, kept, cut, strict=True) for _ in own]
         tags = self._read_windows([window for parts in cut for window in parts], owners)
         first = 0
-        for (number, start, text), one, owner in zip(group, words, kept, strict=True):
-            yield number, TaggedWords(start, text, one.spans, tags[first : first + len(one)]), owner
-            first += len(one)
+        for part, owner in zip(group, kept, strict=True):
+            last = first + len(owner.words)
+            yield part.number, TaggedWords(part.start, part.text, owner.words.spans, tags[first:last]), owner
+            first = last
 
     @torch.inference_mode()
     def _read_windows(self, parts: Sequence[WordWindow], owners: Sequence[KeptWords | None]) -> NDArray[np.float32]:
@@ -257,7 +266,7 @@ class LearnedDetector:
         for chosen in _batches(parts, GPU_PIECES if device.type == "cuda" else CPU_PIECES):
             pending = parts[chosen]
             packed = pack_words(self.tokenizer, pending).to(device)
-            keep = room > 0 and owners[chosen.start] is not None
+            keep = room > 0 and any(owner is not None for owner in owners[chosen])
             states, reading = self._states(packed.batch, keep)
             tags = self.head(states, packed).softmax(-1)
             sizes = np.cumsum([len(part.features) for part in pending])[:-1]
@@ -267,8 +276,8 @@ class LearnedDetector:
                 room -= len(packed.batch.pieces)
                 kept = reading.split(packed.batch.piece_counts)
                 for owner, part, one in zip(owners[chosen], pending, kept, strict=True):
-                    assert owner is not None, "all or none are kept"
-                    owner.windows[part.place] = one
+                    if owner is not None:
+                        owner.windows[part.place] = one
         return np.concatenate(found)
 
     def _states(self, batch: Batch, keep: bool) -> tuple[Sequence[Tensor], Reading | None]:
@@ -311,7 +320,13 @@ def consistent_tags(tags: NDArray[np.float32]) -> NDArray[np.float32]:
     return tags
 
 
-_Part = tuple[int, int, str]  # of a text: the text's number, where the part begins, what it says
+class _Part(NamedTuple):
+    """A part of a text."""
+
+    number: int  # of the text
+    start: int
+    text: str
+    keep: bool  # it is the whole text, and what is read of it is kept
 
 
 def _groups(parts: Iterable[_Part], most: int) -> Iterator[list[_Part]]:
@@ -320,7 +335,7 @@ def _groups(parts: Iterable[_Part], most: int) -> Iterator[list[_Part]]:
     letters = 0
     for part in parts:
         group.append(part)
-        letters += len(part[2])
+        letters += len(part.text)
         if letters >= most or len(group) >= MOST_TEXTS:
             yield group
             group, letters = [], 0
@@ -328,7 +343,8 @@ def _groups(parts: Iterable[_Part], most: int) -> Iterator[list[_Part]]:
         yield group
 
 
-class TaggedWords(NamedTuple):
+@dataclass(frozen=True)
+class TaggedWords:
     """The words of a part of a text, and how likely each begins a name, goes on with one, or is none."""
 
     start: int  # of the part
@@ -338,7 +354,7 @@ class TaggedWords(NamedTuple):
 
     def names(self, threshold: float) -> list[FoundName]:
         """Return runs of words that are likely in a name, cut where a new one likely begins."""
-        begins, inside = self.tags[:, 1::2].sum(1), self.tags[:, 2::2].sum(1)
+        begins, inside = map(np.array, self._chances)
         named = begins + inside >= threshold
         opens = named & ((begins > inside) | ~np.append(False, named[:-1]))
         firsts = np.flatnonzero(opens)
@@ -355,16 +371,30 @@ class TaggedWords(NamedTuple):
 
     def name_at(self, start: int, end: int) -> FoundName | None:
         """Return the name that `[start, end)`, counted in this part, is; None if that is no run of whole words."""
-        first, last = (int(np.searchsorted(self.spans[:, side], at)) for side, at in ((0, start), (1, end)))
-        whole = last < len(self.spans) and self.spans[first, 0] == start and self.spans[last, 1] == end
-        return self.name(first, last) if whole else None
+        starts, ends = self._borders
+        first, last = starts.get(start), ends.get(end)
+        return None if first is None or last is None or last < first else self.name(first, last)
+
+    @cached_property
+    def _chances(self) -> tuple[list[float], list[float]]:
+        """How likely each word begins a name, and goes on with one."""
+        return self.tags[:, 1::2].sum(1).tolist(), self.tags[:, 2::2].sum(1).tolist()
+
+    @cached_property
+    def _borders(self) -> tuple[dict[int, int], dict[int, int]]:
+        """The words by where they begin and where they end."""
+        starts, ends = ({at: word for word, at in enumerate(side.tolist())} for side in self.spans.T)
+        return starts, ends
 
     def name(self, first: int, last: int) -> FoundName:
         """Return the name that words `[first, last]` are, whatever its probability."""
-        begins, inside = self.tags[first, 1::2], self.tags[first + 1 : last + 1, 2::2]
-        chances = [float(begins.sum()), *inside.sum(1).tolist()]
-        if last + 1 < len(self.tags):
-            chances.append(1 - float(self.tags[last + 1, 2::2].sum()))
-        kind = KINDS[int((begins + inside.sum(0)).argmax())]
+        begins, inside = self._chances
+        chances = [begins[first], *inside[first + 1 : last + 1]]
+        if last + 1 < len(inside):
+            chances.append(1 - inside[last + 1])
+        kinds = self.tags[first, 1::2]
+        if last > first:
+            kinds = kinds + self.tags[first + 1 : last + 1, 2::2].sum(0)
+        kind = KINDS[int(kinds.argmax())]
         start, end = self.start + int(self.spans[first, 0]), self.start + int(self.spans[last, 1])
         return FoundName(start, end, min(chances), kind)

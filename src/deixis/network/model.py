@@ -111,11 +111,10 @@ class Network(nn.Module):
         On a CPU window by window: few rows are as fast as many there, and what they need in between stays in its cache.
         """
         parts, kept = [batch] if batch.pieces.is_cuda else batch.parts(ROWS_AT_ONCE), iter(words)
-        each = [Reading.joined(list(islice(kept, len(part)))) if words else None for part in parts]
-        return Static.of([self.read(*pair) for pair in zip(parts, each, strict=True)], batch)
+        return Static.of([self.read(part, list(islice(kept, len(part)))) for part in parts], batch)
 
-    def read(self, batch: Batch, words: Reading | None = None) -> Static:
-        """Compute all that does not depend on the answers; `words` is what `read_words` returned, if it was called."""
+    def read(self, batch: Batch, words: Sequence[Reading] = ()) -> Static:
+        """Compute all that does not depend on the answers; `words` is what was kept of each window, if it was."""
         positions = self.entity_embeddings.positions(batch)
         counts, queries = (batch.piece_counts, batch.mention_counts), batch.answers.queries
         if self.config.words_see == "answers":
@@ -123,11 +122,13 @@ class Network(nn.Module):
         placeholders = self._entities(None, positions)
         first, above = self.config.first_placeholder_layer, self.config.first_answer_layer
         if self.config.words_see == "words":
-            words = words or self.read_words(batch)
+            attend = batch.placeholders
+            read = Reading.joined(words, attend) if words else self.read_words(batch)
             if first > 0:
                 spans = batch.span_pieces, batch.span_offsets
-                placeholders = placeholders + F.embedding_bag(spans[0], words.under, spans[1], mode="mean")
-            reading = self._run(placeholders, first, batch.placeholders, keep=above, before=words.past)
+                placeholders = placeholders + F.embedding_bag(spans[0], read.under, spans[1], mode="mean")
+            attend = replace(attend, first_at=None) if words else attend
+            reading = self._run(placeholders, first, attend, keep=above, before=read.past)
             start = reading.under
         else:
             embedded = self._embed(batch)

@@ -39,16 +39,14 @@ class Reading(NamedTuple):
         ]
 
     @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Reading:
-        """Lay what was kept of windows end to end."""
+    def joined(cls, parts: Sequence[Self], attend: Packed) -> Reading:
+        """Lay what was kept of windows end to end, with room for what is appended to it."""
         layers = zip(*(part.past for part in parts), strict=True)
-        past = tuple([(_end_to_end([k for k, _ in layer]), _end_to_end([v for _, v in layer])) for layer in layers])
-        return Reading(torch.cat([part.under for part in parts]), past)
+        return Reading(torch.cat([part.under for part in parts]), tuple([_reserve(attend, layer) for layer in layers]))
 
 
-def _end_to_end(parts: Sequence[Tensor]) -> Tensor:
-    """Join keys or values (heads, rows, size); their rows lie one behind the other in memory."""
-    return torch.cat([part.movedim(1, 0) for part in parts]).movedim(0, 1)
+def _reserve(attend: Packed, layer: Sequence[KeysValues]) -> KeysValues:
+    return attend.reserve([keys for keys, _ in layer]), attend.reserve([values for _, values in layer])
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +68,7 @@ class Static:
         """Join what was read of a batch in parts, and reserve room for the answers beside what they see."""
         starts = [part.start for part in parts if part.start is not None]
         layers = zip(*(part.past for part in parts), strict=True)
-        past = tuple(
-            (batch.answers.reserve([keys for keys, _ in layer]), batch.answers.reserve([values for _, values in layer]))
-            for layer in layers
-        )
+        past = tuple([_reserve(batch.answers, layer) for layer in layers])
         return Static(
             torch.cat([part.words for part in parts]),
             torch.cat(starts) if starts else None,

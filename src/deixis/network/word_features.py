@@ -16,6 +16,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,9 @@ __all__ = ["CASES", "FEATURES", "SECTION", "WordPieces", "sections", "split_word
 SHAPES = 7
 FEATURES = SHAPES + 5
 SECTION = 1 << 16  # letters that are tokenised at once: bounds memory
+LONGEST = 3  # sections more for a word that does not end
 CASES = ("lower", "upper", "headline", "tokenised")  # ways to write a text in which case and spaces say less
+_SPACE = re.compile(r"\s")
 _STOP = frozenset('.!?:;"“”„‘«»([{`|•')
 
 
@@ -41,6 +44,16 @@ class WordPieces:
 
     def __len__(self) -> int:
         return len(self.spans)
+
+    @classmethod
+    def joined(cls, parts: Sequence[tuple[int, Self]]) -> WordPieces:
+        """Return the words of a text that was split in parts, each with its place in the text."""
+        before = accumulate((len(part) for _, part in parts), initial=0)
+        return WordPieces(
+            np.concatenate([part.pieces for _, part in parts]),
+            np.concatenate([part.word + first for first, (_, part) in zip(before, parts, strict=False)]),
+            np.concatenate([part.spans + start for start, part in parts]),
+        )
 
 
 def split_words(tokenizer: Tokenizer, texts: Sequence[str]) -> list[WordPieces]:
@@ -69,14 +82,22 @@ def _take_marks(text: str, spans: NDArray[np.int64]) -> None:
 
 
 def sections(text: str, size: int = SECTION) -> Iterator[tuple[int, str]]:
-    """Yield a long text in parts with their places, cut where a paragraph, line, sentence or word ends."""
+    """Yield a long text in parts with their places, cut where a paragraph, line, sentence or word ends.
+
+    A word is cut only if it is several times as long as a part.
+    """
     start = 0
     while len(text) - start > size:
         half, limit = start + size // 2, start + size
-        cut = next((at for mark in ("\n\n", "\n", ". ", " ") if (at := text.rfind(mark, half, limit)) >= 0), limit - 1)
+        found = (text.rfind(mark, half, limit) for mark in ("\n\n", "\n", ". ", " "))
+        cut = next((at for at in found if at >= 0), None)
+        if cut is None:
+            space = _SPACE.search(text, limit, limit + LONGEST * size)
+            cut = min(limit + LONGEST * size, len(text)) - 1 if space is None else space.start()
         yield start, text[start : cut + 1]
         start = cut + 1
-    yield start, text[start:]
+    if start < len(text) or not text:
+        yield start, text[start:]
 
 
 def _shape(written: str) -> int:
