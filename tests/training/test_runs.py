@@ -212,7 +212,9 @@ def test_a_full_disk_leaves_the_checkpoint_before(tmp_path: Path, monkeypatch: p
     assert [step.step for step in resumed] == [2, 3]
 
 
-def test_fine_tuning_from_a_model_folder(world: Path, tmp_path: Path) -> None:
+def test_fine_tuning_from_a_model_folder(
+    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     model = ModelFolder(make_network(), make_tokenizer(), make_vocabulary())
     model.save(tmp_path / "model", table="fp16")
     lines = []
@@ -228,6 +230,14 @@ def test_fine_tuning_from_a_model_folder(world: Path, tmp_path: Path) -> None:
     rows = torch.arange(63)
     assert torch.equal(before.candidate_rows(rows)[0], after.candidate_rows(rows)[0])
     assert not torch.equal(before.entity_embeddings.mask_embedding, after.entity_embeddings.mask_embedding)
+    # Where datasets cannot be read, document JSONL is, and a set is refused.
+    with monkeypatch.context() as bare:
+        bare.setitem(sys.modules, "deixis.datasets", None)
+        assert main([*given[:3], str(tmp_path / "bare"), "--device", "cpu", "--set", "batch=2"]) == 0
+        assert main([*given[:2], "aida-train", str(tmp_path / "none"), "--device", "cpu"]) == 1
+        assert "give document JSONL" in capsys.readouterr().err
+    plain = ModelFolder.load(tmp_path / "bare").network
+    assert torch.equal(plain.entity_embeddings.mask_embedding, after.entity_embeddings.mask_embedding)
     # The command does the same, and refuses what a recipe does not have.
     given = ["train", "finetune", str(tmp_path / "model"), documents, str(tmp_path / "again"), "--device", "cpu"]
     result = CliRunner().invoke(app, [*given, "--set", "batch=2"])
