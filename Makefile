@@ -6,7 +6,7 @@ BASE := $(VENV)/.base
 SETUP := $(VENV)/.setup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-toy model test test-quick check format docs bench clean
+.PHONY: help setup demo demo-toy test test-quick check format docs bench clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,10 +29,6 @@ demo: $(BASE)  ## link a news-like text with the packaged model and watch the or
 
 demo-toy: $(BASE)  ## train the toy world and watch a text being resolved step by step
 	$(BIN)/python -m deixis.toy
-
-model: $(SETUP)  ## make the default model: OUT=… W=… ENWIK8=… BERT=… B=… I=… (recipes/default)
-	$(BIN)/python recipes/default/make.py $(OUT) --wikipedia $(W) --enwik8 $(ENWIK8) --bert $(BERT) --benchmarks $(B) \
-	  $(if $(I),--introductions $(I))
 
 test: $(SETUP)  ## run all tests that this machine can run
 	$(BIN)/python -m pytest

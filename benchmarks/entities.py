@@ -40,7 +40,8 @@ from numpy.typing import NDArray
 
 from deixis.artefacts import MANIFEST, Manifest, digest_file, folder_aside
 from deixis.corpus.counting import gather_redirects
-from deixis.corpus.packing import PackingConfig, split_of
+from deixis.corpus.packing import split_of
+from deixis.corpus.settings import PackingConfig
 from deixis.corpus.windows import SPLITS, Split, WindowSet
 from deixis.datasets import open_dataset, read_redirects, read_titles
 from deixis.datasets.jsonl import stream_documents
@@ -56,7 +57,7 @@ from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.encoding import Tokenizer
 from deixis.network.entity_table import EntityTable
 from deixis.network.special import PAD, SPECIAL, UNK
-from deixis.training import Recipe, TrainingData
+from deixis.training import Recipe
 from deixis.training.descriptions import load_vectors, read_descriptions, save_vectors
 from deixis.training.steps import Plan
 from deixis.wikipedia.articles import Article, read_articles
@@ -200,14 +201,14 @@ def start(
         encoder, len(entities), generator, words_see="placeholders", answer_layers=layers
     ).eval()
     words, own = network.embeddings, network.entity_embeddings
-    data = TrainingData.of_windows(WindowSet.open(windows, "train", entities), tokenizer)
+    data = WindowSet.open(windows, "train", entities)
     read, labels = [], []
     with torch.no_grad():
         own.mask_embedding.copy_(words.word_embeddings.weight[tokenizer.mask])
         own.position_embeddings.weight.copy_(words.position_embeddings.weight)
         own.token_type_embeddings.weight.copy_(words.token_type_embeddings.weight[:1])
         own.LayerNorm.load_state_dict(words.LayerNorm.state_dict())
-        for item in islice(Plan.of(data, Recipe(batch=64, mask_rate=1.0, seed=seed)).run(), steps):
+        for item in islice(Plan.of(data, tokenizer, Recipe(batch=64, mask_rate=1.0, seed=seed)).run(), steps):
             for one in item.passes:
                 answers = network.answer(network.read(one.batch), one.entities)
                 read.append(network.entity_predictions(answers.index_select(0, one.targets)))

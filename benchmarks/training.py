@@ -24,16 +24,22 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
+from tokenizers import Tokenizer as RawTokenizer
+from tokenizers import models
 from torch import nn
 
+from deixis.corpus.windows import WindowSet
 from deixis.network.config import Config, WordsSee
+from deixis.network.encoding import Tokenizer
 from deixis.network.model import Network
-from deixis.training import Processes, Recipe, TrainingData, train
+from deixis.training import Processes, Recipe, train
 from deixis.training.objectives import outcome
 from deixis.training.steps import Pass, Plan
 
 Compile = Literal["on", "off"]
 NAMES = {"on": ", compiled", "off": ""}
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]  # the windows are random numbers: no others are asked for
+TOKENIZER = Tokenizer(RawTokenizer(models.WordPiece({piece: 99 + row for row, piece in enumerate(PIECES)})))
 MENTION_WIDTH = 30  # pieces of a mention that LUKE's position ids have room for
 EXCHANGE = 300e9  # bytes/s at which several cards are assumed to sum gradients
 
@@ -101,23 +107,19 @@ def wait() -> None:
         torch.cuda.synchronize()
 
 
-def make_data(part: Part) -> TrainingData:
+def make_data(part: Part) -> WindowSet:
     """Return random windows of 450 to 510 pieces with about 25 links of one to four pieces."""
     dice = np.random.default_rng(0)
     lengths = dice.integers(450, 511, part.windows)
     counts = np.clip(dice.poisson(25, part.windows), 1, 128)
     mentions = int(counts.sum())
     starts = dice.integers(0, 440, mentions)
-    return TrainingData(
+    return WindowSet(
         dice.integers(1000, 30000, lengths.sum()).astype(np.uint16),
         np.concatenate(([0], np.cumsum(lengths))),
         np.concatenate(([0], np.cumsum(counts))),
         np.stack((starts, starts + dice.integers(1, 5, mentions)), 1).astype(np.uint16),
         dice.integers(3, part.entities, mentions).astype(np.int32),
-        None,
-        101,
-        102,
-        103,
     )
 
 
@@ -136,14 +138,14 @@ def operations(part: Part, words_see: WordsSee, pieces: int, windows: int, menti
     return 3.0 * (linear + attention + head)
 
 
-def ours(part: Part, data: TrainingData, words_see: WordsSee, how: Compile) -> Iterator[tuple[int, float]]:
+def ours(part: Part, data: WindowSet, words_see: WordsSee, how: Compile) -> Iterator[tuple[int, float]]:
     """Train with deixis."""
     network = Network(part.config(words_see))
     network.initialise(torch.Generator().manual_seed(0))
     recipe = Recipe(batch=part.batch, pieces_at_once=part.pieces_at_once, epochs=1000)
     recipe = replace(recipe, compile=how, attention_dropout=0.0)
     mentions = len(data.rows) / len(data)
-    for step in train(network, data, recipe, processes=Processes(device=device()), check_every=10_000):
+    for step in train(network, TOKENIZER, data, recipe, processes=Processes(device=device()), check_every=10_000):
         work = operations(part, words_see, step.pieces, step.windows, round(mentions * step.windows), step.targets)
         yield step.pieces, work
 
@@ -207,7 +209,7 @@ def luke_inputs(made: Pass) -> tuple[dict[str, torch.Tensor], torch.Tensor, torc
     return {name: x.to(where) for name, x in inputs.items()}, at.to(where), made.labels.to(where)
 
 
-def luke(part: Part, data: TrainingData) -> Iterator[tuple[int, float]]:
+def luke(part: Part, data: WindowSet) -> Iterator[tuple[int, float]]:
     """Train with transformers' modules: padded batches, autocast, fused AdamW, softmax at the masked entities only."""
     where = device()
     model = Luke(part).to(where).train()
@@ -215,7 +217,7 @@ def luke(part: Part, data: TrainingData) -> Iterator[tuple[int, float]]:
     recipe = Recipe(batch=part.luke_windows, pieces_at_once=1 << 40, epochs=1000)
     passes = max(1, part.batch // part.luke_windows)
     pieces, work, number = 0, 0.0, 0
-    for step in Plan.of(data, recipe).run():
+    for step in Plan.of(data, TOKENIZER, recipe).run():
         (made,) = step.passes
         with torch.autocast(where.type, torch.bfloat16):
             loss = model(*luke_inputs(made))
@@ -311,7 +313,7 @@ def check(part: Part, out: Path) -> None:
     """Compare the fast path (bf16, packed attention, compiled) with fp32, window by window: loss and gradients."""
     part = replace(part, windows=8, entities=5000)
     data = make_data(part)
-    made = next(Plan.of(data, Recipe(batch=8)).run()).passes[0].to(device())
+    made = next(Plan.of(data, TOKENIZER, Recipe(batch=8)).run()).passes[0].to(device())
     rows = []
     for words_see in get_args(WordsSee):
         network = Network(part.config(words_see))

@@ -10,6 +10,7 @@ import io
 import re
 import shlex
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from typer.testing import CliRunner
 
 import deixis
 from deixis.cli import app
+from deixis.folder.hub import push
 
 DOCS = Path(__file__).parent.parent / "docs"
 SOURCE = Path(deixis.__file__).parent
@@ -40,7 +42,7 @@ def commands(body: str) -> Iterator[list[str]]:
             yield words[1:]
 
 
-def run_page(page: Path) -> None:
+def run_page(page: Path, *, shell: bool = True) -> None:
     """Run the blocks of a page in turn; what a Python block prints is what the text block after it shows."""
     scope: dict[str, Any] = {}
     printed = ""
@@ -51,7 +53,7 @@ def run_page(page: Path) -> None:
             printed = out.getvalue()
         elif language == "text":
             assert printed == body
-        elif language == "sh":
+        elif language == "sh" and shell:
             for arguments in commands(body):
                 done = CliRunner().invoke(app, arguments)
                 assert done.exit_code == 0, (arguments, done.output, done.exception)
@@ -81,6 +83,45 @@ def test_the_spacy_page_runs(velm: Path, island: Path) -> None:
 
     shutil.copytree(island, velm / "velm")
     run_page(DOCS / "howto" / "spacy.md")
+
+
+@pytest.mark.parametrize(("name", "needed"), [("tables", ("pandas", "polars")), ("graph", ("networkx",))])
+def test_the_pages_of_tables_and_graphs_run(name: str, needed: tuple[str, ...], velm: Path, island: Path) -> None:
+    for library in needed:
+        pytest.importorskip(library)
+    (velm / "velm").symlink_to(island)
+    run_page(DOCS / "howto" / f"{name}.md")
+
+
+def test_the_page_of_agents_runs(velm: Path, island: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mcp = pytest.importorskip("mcp")
+    (velm / "velm").symlink_to(island)
+
+    def started(command: str, args: list[str]) -> Any:
+        """The command as it is on the path of people who installed deixis."""
+        assert command == "deixis"
+        environment = {"PYTHONPATH": str(SOURCE.parent)}
+        return parameters(command=sys.executable, args=["-m", "deixis.cli", *args], env=environment)
+
+    parameters = mcp.StdioServerParameters
+    monkeypatch.setattr(mcp, "StdioServerParameters", started)
+    run_page(DOCS / "howto" / "agents.md", shell=False)  # its command serves until it is stopped
+
+
+@pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # of huggingface_hub's own upload
+def test_the_page_of_hubs_runs(velm: Path, island: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("huggingface_hub")
+    from tests.folder.hub import Hub
+    from tests.folder.test_hub import point_to
+    from tests.serving.world import running
+
+    (velm / "velm").symlink_to(island)
+    hub = Hub()
+    with running(hub.app()) as hub.address:
+        point_to(hub.address, velm / "cache", monkeypatch)
+        push(island / "model", "hf://owner/name")
+        run_page(DOCS / "howto" / "hub.md")
+    assert len(hub.repositories["owner/name"]) == 2
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=str)

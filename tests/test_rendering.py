@@ -6,8 +6,18 @@ from html.parser import HTMLParser
 
 from rich.console import Console
 
-from deixis.documents import Document, Mention, Resolution, Resolutions
-from deixis.rendering import Table, bars_text, page, reliability_svg, sequence_html, sequence_record, sequence_text
+from deixis.documents import Document, Identity, Mention, Resolution, Resolutions
+from deixis.rendering import (
+    Table,
+    bars_text,
+    linked_html,
+    linked_text,
+    page,
+    reliability_svg,
+    sequence_html,
+    sequence_record,
+    sequence_text,
+)
 
 TEXT = "Burke & <Walker> met\nWales [sic]."
 DOCUMENT = Document(TEXT, (Mention(0, 5, "Matt Burke"), Mention(9, 15, "Nigel Walker"), Mention(21, 26)), "rugby")
@@ -86,3 +96,31 @@ def test_bars() -> None:
     text = bars_text([("0.0–1.0", 0.5, 0.75, 4), ("empty", 0.0, 0.0, 0)], width=8)
     assert text.splitlines()[0] == "  0.0–1.0 ████··│·  50.0% right at  75.0% (4)"
     assert text.splitlines()[1] == "    empty ········   none"
+
+
+def _shown(resolutions: Resolutions) -> str:
+    console = Console(width=160, record=True)
+    with console.capture() as captured:
+        console.print(linked_text(resolutions))
+    return captured.get()
+
+
+def test_a_linked_text_tells_kinds_ids_and_why_names_are_open() -> None:
+    known = Resolution(
+        0, 5, "Burke", "Matt Burke", 0.75, 1, known_by="title", identity=Identity("https://b", None, "Q7")
+    )
+    unfit = Resolution(
+        9, 15, "Walker", None, 0.25, 1, (("Nigel Walker", 0.25), ("Walker", 0.1)), "none fits", kind="person"
+    )
+    unknown = Resolution(21, 26, "Wales", None, 0.0, 0, (), "no candidates", kind="place")
+    linked = Resolutions(DOCUMENT, (known, unfit, unknown))
+    lines = [line.split() for line in _shown(linked).splitlines()]
+    assert ["mention", "entity", "p", "kind", "known", "by", "Wikidata", "link"] in lines
+    assert ["1", "Burke", "Matt", "Burke", "0.75", "title", "Q7", "https://b"] in lines
+    assert ["–", "Walker", "none", "fits:", "Nigel", "Walker", "has", "0.25", "person"] in lines
+    assert ["–", "Wales", "no", "candidates", "place"] in lines
+    shown = linked_html(linked)
+    assert "<td><i>none fits: Nigel Walker has 0.25</i></td><td></td><td>person</td><td></td><td></td>" in shown
+    assert '<u title="place, no candidates">Wales</u>' in shown and "<td>title</td><td>Q7</td>" in shown
+    plain = _shown(Resolutions(DOCUMENT, ANSWERS.items))
+    assert "kind" not in plain and "Wikidata" not in plain and "known by" not in plain  # where nothing is known of any

@@ -16,9 +16,10 @@ from deixis.corpus.windows import WindowSet
 from deixis.documents import Document
 from deixis.folder.model_folder import ModelFolder
 from deixis.inference import Disambiguator
+from deixis.knowledge.vocabulary import Vocabulary
 from deixis.toy import DUMP, RECIPE, marked
 from deixis.toy.__main__ import main, show
-from deixis.training import TrainingData, evaluate
+from deixis.training import evaluate
 
 # Sentences without a word that belongs to either game; the first name leads to one entity and is in no page's text.
 SUMMER = [
@@ -54,9 +55,10 @@ def right(nlp: Disambiguator, documents: list[Document], order: str) -> float:
 
 
 def test_the_island_is_learned(island: Path) -> None:
-    model = ModelFolder.load(island / "model")
-    windows = WindowSet.open(island / "windows", "train", model.vocabulary)
-    result = evaluate(model.network, TrainingData.of_windows(windows, model.tokenizer), RECIPE)
+    vocabulary = Vocabulary.load(island / "vocabulary.jsonl")
+    model = ModelFolder.load(island / "model").among(vocabulary)  # knowledge has an order of its own
+    windows = WindowSet.open(island / "windows", "train", vocabulary)
+    result = evaluate(model.network, model.tokenizer, windows, RECIPE)
     assert result.targets > 50
     assert result.accuracy == 1.0
 

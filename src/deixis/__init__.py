@@ -31,7 +31,7 @@ __version__ = "0.1.0"
 
 
 def load(folder: str | Path | None = None, device: str = "cpu", precision: Precision | None = None) -> Disambiguator:
-    """Open a model folder; without one, the model that deixis comes with.
+    """Open a model folder, or `hf://owner/name` from a hub; without one, the model that deixis comes with.
 
     `precision="int8"` is 1.4 to 1.6 times as fast on a CPU; on a GPU it is bf16 if nothing is given.
 

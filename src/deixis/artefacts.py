@@ -8,10 +8,11 @@ import io
 import json
 import lzma
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
@@ -25,11 +26,15 @@ __all__ = [
     "folder_aside",
     "manifest_path",
     "open_text",
+    "raw_lines",
     "read_lines",
+    "sample_file",
     "write_aside",
 ]
 
 MANIFEST = "manifest.json"
+LARGE = 128 << 20  # bytes of files that are not read whole each time they are opened
+SAMPLE, SAMPLES = 16 << 10, 256  # of these: bytes of a sample, samples
 VERSION = 1  # of the formats; raised when an older reader would misread a newer file
 
 
@@ -43,17 +48,23 @@ class Manifest:
     files: Mapping[str, str] = field(default_factory=dict)  # relative path -> sha256
     counts: Mapping[str, Any] = field(default_factory=dict)  # kept and dropped, by reason
     version: int = VERSION
+    samples: Mapping[str, str] = field(default_factory=dict)  # of large files: `sample_file`; made when it is saved
 
     @property
     def digest(self) -> str:
         """The digest that children record of this artefact: over kind, parameters, parents and files."""
-        told = {key: value for key, value in asdict(self).items() if key != "counts"}
+        told = {key: value for key, value in asdict(self).items() if key not in ("counts", "samples")}
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
     def save(self, path: Path) -> None:
         """Write the manifest as JSON."""
+        record = asdict(replace(self, samples={}))
+        if samples := {name: sample_file(path.parent / name) for name in self.files if _is_large(path.parent / name)}:
+            record["samples"] = samples
+        else:
+            del record["samples"]
         with write_aside(path) as file:
-            file.write((json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n").encode())
+            file.write((json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode())
 
     @classmethod
     def load(cls, path: Path, kind: str) -> Manifest:
@@ -72,12 +83,13 @@ class Manifest:
         return manifest
 
     def verify(self, folder: Path) -> None:
-        """Check every file of the folder against its digest."""
+        """Check every file of the folder against its digest; of large ones their size and some parts are checked."""
         for name, expected in self.files.items():
             path = folder / name
             if not path.exists():
                 raise ArtefactError(f"{path} is missing though {folder / MANIFEST} lists it; copy the folder again")
-            if digest_file(path) != expected:
+            sample = self.samples.get(name)
+            if digest_file(path) != expected if sample is None else sample_file(path) != sample:
                 raise ArtefactError(f"{path} is damaged: its sha256 is not the one in {folder / MANIFEST}")
 
     def check_parent(self, name: str, digest: str, where: Path) -> None:
@@ -99,6 +111,24 @@ def digest_file(path: Path) -> str:
     """Return the sha256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sample_file(path: Path) -> str:
+    """Return the sha256 of the size of a file and of parts of it, the first and the last among them.
+
+    It tells a file that is cut off, of another artefact or partly overwritten; not a single bit that has changed.
+    """
+    size = path.stat().st_size
+    summed = hashlib.sha256(str(size).encode())
+    with path.open("rb") as file:
+        for number in range(SAMPLES):
+            file.seek(max(0, size - SAMPLE) * number // (SAMPLES - 1))
+            summed.update(file.read(SAMPLE))
+    return summed.hexdigest()
+
+
+def _is_large(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > LARGE
 
 
 @contextmanager
@@ -135,17 +165,27 @@ def folder_aside(folder: Path) -> Iterator[Path]:
             folder.rename(old)
         aside.rename(folder)
         shutil.rmtree(old, ignore_errors=True)
-    except OSError as error:
+    except BaseException as error:
         shutil.rmtree(aside, ignore_errors=True)
-        raise InputError(f"cannot write {folder}: {error.strerror or error}") from error
-    except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
+        if (reason := _of_the_system(error)) is not None:
+            raise InputError(f"cannot write {folder}: {reason}") from error
         raise
+
+
+def _of_the_system(error: BaseException) -> str | None:
+    """Return what the system said when a file could not be written; libraries that write wrap it in their own."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    if "MARISA_IO_ERROR" in str(error):  # which does not tell it
+        return "a trie could not be written; is the disk full?"
+    told = re.search(r"([^:]*) \(os error [0-9]+\)", str(error))  # of what is written in Rust
+    return None if told is None else told[1].strip()
 
 
 def copy_or_link(source: Path, target: Path) -> None:
     """Put a file of an artefact into another one: linked where that is possible, as neither is ever written to."""
     target.parent.mkdir(parents=True, exist_ok=True)
+    source = source.resolve()  # the files of a hub are links themselves, which lead nowhere from another folder
     try:
         os.link(source, target)
     except OSError:
@@ -208,11 +248,16 @@ class _ZstandardReader(io.RawIOBase):
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield `(line number, line)` of a plain or compressed text file, from 1, without newlines or blank lines."""
+    for number, line in enumerate(raw_lines(path), 1):
+        if stripped := line.strip(b" \r\n"):  # a last field may be empty
+            yield number, stripped
+
+
+def raw_lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a plain or compressed text file as they are."""
     with open_text(path) as file:
         try:
-            for number, line in enumerate(file, 1):
-                if stripped := line.strip(b" \r\n"):  # a last field may be empty
-                    yield number, stripped
+            yield from file
         except (EOFError, OSError, lzma.LZMAError) as error:
             raise InputError(f"{path} is cut off or damaged: {error}") from None
         except Exception as error:

@@ -20,7 +20,7 @@ class DeixisError(Exception):
         ...     deixis.load("nowhere")
         ... except deixis.DeixisError as error:
         ...     print(error)
-        nowhere is no folder; expected a model folder of deixis
+        nowhere is not a directory; expected a deixis model folder
     """
 
 

@@ -13,14 +13,25 @@ import torch
 from deixis.artefacts import MANIFEST, Manifest
 from deixis.disambiguation.answer_rule import ARBITRARY, AnswerRule
 from deixis.disambiguation.choices import choices_of, list_candidates
+from deixis.disambiguation.mention_table import Frame, linked_frame
 from deixis.disambiguation.results import PendingDocument, resolve_by_prior, resolve_by_title, unresolved
 from deixis.disambiguation.scheduling import Scheduler
-from deixis.documents import DOMAIN, Candidate, Document, Identity, Mention, Resolution, Resolutions, wikipedia_url
+from deixis.documents import (
+    DOMAIN,
+    Candidate,
+    Document,
+    Identity,
+    Mention,
+    Resolution,
+    Resolutions,
+    normalise_title,
+    wikipedia_url,
+)
 from deixis.errors import InputError
 from deixis.folder.model_folder import TITLE_PROBABILITY, ModelFolder, packaged_model
 from deixis.knowledge.describe import Describer
 from deixis.knowledge.detection import THRESHOLD, Detector, NameDetector, UnitedDetector
-from deixis.knowledge.entities import Entity, identities
+from deixis.knowledge.entities import Entity, KnownEntity, identities
 from deixis.knowledge.knowledge import Knowledge
 from deixis.knowledge.source import CandidateSource
 from deixis.knowledge.vocabulary import Vocabulary
@@ -193,6 +204,20 @@ class Disambiguator:
         settings = self.for_texts((settings or Settings()).changed(**changes))
         return self._resolve(self._find(texts, settings.find, keep=settings.windows == "overlapping"), settings)
 
+    def link_frame(self, frame: Frame, column: str = "text", settings: Settings | None = None, **changes: Any) -> Frame:
+        """Find and resolve the mentions of a column of texts: a frame of pandas or polars with one row a mention.
+
+        The columns of a text are repeated for each of its mentions, as `explode` would; of pandas the index too.
+
+        Examples:
+            >>> import pandas
+            >>> nlp = Disambiguator.load("velm/model")
+            >>> news = pandas.DataFrame({"id": [7, 8], "text": ["Nobody.", "After the Silver Oar came Marlow."]})
+            >>> nlp.link_frame(news)[["id", "mention", "entity"]].values.tolist()
+            [[8, 'Silver Oar', 'Velm Cup (rowing)'], [8, 'Marlow', 'Ada Marlow (rower)']]
+        """
+        return linked_frame(frame, column, lambda texts: self.link_many(texts, settings, **changes))
+
     def for_texts(self, settings: Settings) -> Settings:
         """Return settings for plain texts: the model's own threshold and prior, and overlapping windows, unless given.
 
@@ -297,6 +322,33 @@ class Disambiguator:
         for pending in scheduler.decide((self._begin(*document, settings) for document in documents), settings):
             yield pending.finish(settings.answer_threshold, self._identified, rule)
 
+    def entity(self, title: str) -> KnownEntity | None:
+        """Return what is known of an entity, by its title or by one that leads to it; None: there is no such entity.
+
+        Examples:
+            >>> nlp = Disambiguator.load("velm/model")
+            >>> nlp.entity("velm Cup (rowing)").url
+            'https://en.wikipedia.org/wiki/Velm_Cup_(rowing)'
+            >>> print(nlp.entity("Atlantis"))
+            None
+        """
+        number = self.knowledge.number(normalise_title(title))
+        if number is None:
+            return None
+        title = self.knowledge.title(number)
+        if isinstance(self.knowledge, Vocabulary):
+            links, known_by = self.knowledge.counts[number], None
+        else:
+            links, known_by = self.knowledge.links(number), self.knowledge.known_by(number)
+        known = KnownEntity(title, wikipedia_url(title), known_by=known_by, links=links)
+        if (identity := self._identity(title, number)) is not None:
+            known = replace(known, **identity._asdict())
+        if title in self._identities:
+            entity = next(one for one in map(Entity.from_json, self.added) if one.title == title)
+            names = tuple(name.surface for name in entity.names)
+            known = replace(known, description=entity.description, names=names)
+        return known
+
     def _arbitrary(self) -> torch.Tensor:
         """Return some rows of B, always the same."""
         entities = self.network.config.entities - len(SPECIAL)
@@ -334,14 +386,21 @@ class Disambiguator:
 
     def _identified(self, resolution: Resolution) -> Resolution:
         """Say of an answer how its entity is known, where it is found and what it is called elsewhere."""
-        title, knowledge = resolution.entity or "", self.knowledge
-        own, wikidata, known_by = self._identities.get(title), self.wikidata.get(title), resolution.known_by
-        if not isinstance(knowledge, Vocabulary) and (number := knowledge.number(title)) is not None:
-            known_by, wikidata = knowledge.known_by(number), wikidata or knowledge.wikidata(number)
-        if own is not None or wikidata is not None or self.domain != DOMAIN:
-            own = Identity(wikipedia_url(title, self.domain)) if own is None else own
-            own = own._replace(wikidata=own.wikidata or wikidata)
-        return replace(resolution, identity=own, known_by=known_by)
+        title, knowledge, known_by = resolution.entity or "", self.knowledge, resolution.known_by
+        number = None if isinstance(knowledge, Vocabulary) else knowledge.number(title)
+        if number is not None and not isinstance(knowledge, Vocabulary):
+            known_by = knowledge.known_by(number)
+        return replace(resolution, identity=self._identity(title, number), known_by=known_by)
+
+    def _identity(self, title: str, number: int | None) -> Identity | None:
+        """Return where an entity is found and what it is called elsewhere; None: its page in the English Wikipedia."""
+        own, wikidata = self._identities.get(title), self.wikidata.get(title)
+        if wikidata is None and number is not None and not isinstance(self.knowledge, Vocabulary):
+            wikidata = self.knowledge.wikidata(number)
+        if own is None and wikidata is None and self.domain == DOMAIN:
+            return None
+        own = Identity(wikipedia_url(title, self.domain)) if own is None else own
+        return own._replace(wikidata=own.wikidata or wikidata)
 
 
 def _spread(first: int, last: int, number: int = 128) -> range:

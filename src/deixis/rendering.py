@@ -10,15 +10,12 @@ import html
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from rich import box
 from rich.console import Group
 from rich.table import Table as RichTable
 from rich.text import Text
-
-if TYPE_CHECKING:
-    from deixis.documents import Mention, Resolution, Resolutions
 
 __all__ = [
     "Table",
@@ -32,6 +29,62 @@ __all__ = [
     "sequence_text",
     "verdict",
 ]
+
+
+class Mention(Protocol):
+    """What is drawn of a mention."""
+
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def entity(self) -> str | None: ...
+
+
+class Document(Protocol):
+    """What is drawn of a document."""
+
+    @property
+    def id(self) -> str | None: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def mentions(self) -> Sequence[Mention]: ...
+
+
+class Resolution(Protocol):
+    """What is drawn of a resolution."""
+
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def entity(self) -> str | None: ...
+    @property
+    def probability(self) -> float: ...
+    @property
+    def step(self) -> int: ...
+    @property
+    def alternatives(self) -> Sequence[tuple[str, float]]: ...
+    @property
+    def reason(self) -> str | None: ...
+    @property
+    def kind(self) -> str | None: ...
+    @property
+    def url(self) -> str | None: ...
+
+
+class Resolutions(Protocol):
+    """What is drawn of the resolutions of a document, one a mention; documents.py has what looks so."""
+
+    @property
+    def document(self) -> Document: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Resolution]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,12 +19,14 @@ from numpy.typing import NDArray
 
 from deixis.artefacts import MANIFEST, Manifest
 from deixis.corpus import shards
-from deixis.corpus.packing import Packer, PackingConfig, split_of
+from deixis.corpus.packing import Packer, split_of
+from deixis.corpus.settings import PackingConfig
 from deixis.corpus.shards import build_windows
 from deixis.corpus.windows import SPLITS, WindowSet
 from deixis.errors import ArtefactError, InputError
 from deixis.knowledge.build import NamesBuilder
 from deixis.knowledge.vocabulary import Vocabulary
+from deixis.network.encoding import MAX_MENTIONS, MAX_PIECES
 from deixis.network.special import PAD, UNK
 from deixis.wikipedia.articles import Article, Link
 from deixis.wikipedia.sentences import sentences
@@ -47,13 +49,8 @@ def test_arrays_are_cut_at_their_offsets(tmp_path: Path) -> None:
     Manifest("windows", {"candidates": 0}, {"vocabulary": vocabulary.digest}).save(tmp_path / MANIFEST)
     windows = WindowSet.open(tmp_path, "train", vocabulary)
     assert len(windows) == 2
-    window = windows.window(1)
-    assert window.pieces.tolist() == [4, 5, 6, 7, 8, 9]
-    assert window.spans.tolist() == [[0, 1], [3, 6]]
-    assert window.rows.tolist() == [4, 1]
-    assert window.candidates is None
-    with pytest.raises(IndexError):
-        windows.window(2)
+    assert windows.pieces.tolist() == list(range(10)) and windows.candidates is None
+    assert windows.usable().tolist() == [0, 1]
     with pytest.raises(ArtefactError, match="was made from the vocabulary"):
         WindowSet.open(tmp_path, "train", Vocabulary.of(["Bonn"]))
     (tmp_path / "train" / "rows.npy").unlink()
@@ -149,6 +146,7 @@ def test_articles_are_held_out_by_title_and_seed() -> None:
     assert held != {title for title in titles if split_of(title, PackingConfig(held_out=0.25, seed=1)) == "held-out"}
     with pytest.raises(InputError, match="held_out"):
         PackingConfig(held_out=1.0)
+    assert (PackingConfig().max_pieces, PackingConfig().max_mentions) == (MAX_PIECES, MAX_MENTIONS)
 
 
 @pytest.fixture
@@ -236,13 +234,11 @@ def test_candidate_rows_hold_the_entity_and_its_rivals(sources: Path) -> None:
     build(sources, "windows")
     vocabulary = Vocabulary.load(sources / "vocabulary.jsonl")
     windows = WindowSet.open(sources / "windows", "train", vocabulary)
-    windows.verify()
+    Manifest.load(sources / "windows" / MANIFEST, "windows").verify(sources / "windows")
     assert windows.candidates is not None
     assert windows.candidates.shape == (len(windows.rows), 3)
     bonn, germany = vocabulary.row("Bonn"), vocabulary.row("West Germany")
-    first = windows.window(0)
-    assert first.candidates is not None
-    assert first.candidates[0].tolist() == [germany, bonn, PAD]
+    assert windows.candidates[0].tolist() == [germany, bonn, PAD]
     assert all(row in listed for row, listed in zip(windows.rows, windows.candidates, strict=True))
     with pytest.raises(ArtefactError, match="was made from the vocabulary"):
         WindowSet.open(sources / "windows", "held-out", Vocabulary.of(["Rhine", "Bonn"]))

@@ -14,12 +14,11 @@ from deixis.evaluation.texts import (
     KindCounts,
     Score,
     TextScores,
-    TextsReport,
     judged_answers,
-    kind_table,
     score_texts,
     score_ways,
 )
+from deixis.evaluation.texts_report import TextsReport, kind_table
 from deixis.inference import Disambiguator
 from deixis.settings import Settings
 from deixis.toy import marked

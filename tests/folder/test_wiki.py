@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import os
 import signal
 import subprocess
@@ -20,7 +21,9 @@ from deixis.errors import InputError
 from deixis.folder.model_folder import ModelFolder
 from deixis.folder.wiki import LEADS, licence
 from deixis.inference import Disambiguator
+from deixis.knowledge.knowledge import Knowledge
 from deixis.wikipedia import dump as module
+from tests.disk import files_of_at_most
 from tests.folder.test_edit import make_model
 from tests.wikipedia.samples import TAIL, dump, page, sample_dumps
 
@@ -90,6 +93,17 @@ def test_a_dump_becomes_a_folder_that_links(base: Path, tmp_path: Path) -> None:
     before = contents(folder)
     assert built(tmp_path / "dump.xml", "--base", base, "-o", folder)
     assert contents(folder) == before
+
+
+def test_a_wiki_of_another_language_is_not_read_by_the_words_of_english(base: Path, tmp_path: Path) -> None:
+    pages = [page("Netherlands", "The land of a [[Team|team]].", 1), page("Team", "A team.", 2)]
+    english = built(write(tmp_path / "en.xml", pages), "--base", base, "-o", tmp_path / "en")
+    (tmp_path / "de.xml").write_bytes(dump(pages))
+    german = built(tmp_path / "de.xml", "--base", base, "-o", tmp_path / "de")
+    found = [Knowledge.open(folder / "knowledge").lookup("Dutch") for folder in (english, german)]
+    assert [[one.entity for one in candidates] for candidates in found] == [["Netherlands"], []]
+    (answer,) = Disambiguator.load(german).disambiguate(Document("Team", (Mention(0, 4),)))
+    assert answer.url == "https://de.wikipedia.org/wiki/Team"
 
 
 def test_a_newer_dump_keeps_the_rows_of_what_has_not_changed(base: Path, tmp_path: Path) -> None:
@@ -165,6 +179,56 @@ def test_a_dump_that_is_cut_in_a_page_is_read_to_there(base: Path, tmp_path: Pat
     done = run(path, "--base", base, "-o", tmp_path / "wiki", "--workers", 1)
     assert done.exit_code == 0 and "is cut off" in done.output
     assert titles(tmp_path / "wiki") == set(ENTITIES[:-1])
+
+
+def test_a_bz2_file_that_is_cut_off_is_read_to_there(base: Path, tmp_path: Path) -> None:
+    whole = write(tmp_path / "dump.xml", [*PAGES, page("Last", "".join(map(chr, range(0x4E00, 0x9000))), 8)])
+    path = tmp_path / "dump.xml.bz2"
+    path.write_bytes(bz2.compress(whole.read_bytes()[:-8000]) + bz2.compress(whole.read_bytes()[-8000:])[:-900])
+    done = run(path, "--base", base, "-o", tmp_path / "wiki", "--workers", 1)
+    assert done.exit_code == 0 and f"deixis: {path} is cut off" in done.output
+    assert titles(tmp_path / "wiki") == set(ENTITIES)
+    path.write_bytes(path.read_bytes()[:40])
+    refused = run(path, "--base", base, "-o", tmp_path / "none", "--workers", 1)
+    assert refused.exit_code == 1 and f"{path} is no MediaWiki XML dump" in str(refused.exception)
+
+
+def test_a_folder_of_another_version_is_refused_and_stays(base: Path, tmp_path: Path) -> None:
+    source = write(tmp_path / "dump.xml", PAGES)
+    made = built(source, "--base", base, "-o", tmp_path / "wiki")
+    manifest = made / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"version": 1', '"version": 99'))
+    before = contents(made)
+    for given in (["--base", made, "-o", tmp_path / "new"], ["--base", base, "-o", made]):
+        refused = run(source, *given, "--workers", 1)
+        assert f"{manifest} was written by a newer deixis (format 99); upgrade deixis" in str(refused.exception)
+    refused = run("update", made, source, "-o", tmp_path / "new")
+    assert "was written by a newer deixis" in str(refused.exception)
+    Manifest("model", files={"candidates/manifest.json": ""}).save(manifest)
+    refused = run(source, "--base", made, "-o", tmp_path / "new")
+    assert f"{made} was written by an earlier deixis; convert it: deixis assemble" in str(refused.exception)
+    assert not (tmp_path / "new").exists()
+    assert {name for name, data in contents(made).items() if data != before[name]} == {"manifest.json"}
+
+
+def test_on_a_full_disk_nothing_is_lost(base: Path, tmp_path: Path) -> None:
+    """Files may grow to a size and no further, so that each step fails once; then it goes on where it was."""
+    source, output = write(tmp_path / "dump.xml", PAGES), tmp_path / "wiki"
+    expected = contents(built(source, "--base", base, "-o", tmp_path / "whole"))
+    steps = sorted({len(data) for data in expected.values()} | {100, 400})
+    failed = set()
+    for size in steps:
+        with files_of_at_most(size - 1):
+            done = run(source, "--base", base, "-o", output, "--workers", 1)
+        if done.exit_code:
+            assert isinstance(done.exception, InputError) and "cannot write" in str(done.exception)
+            failed.add(str(done.exception).split(":")[0].rpartition("/")[2])
+            assert not output.exists()
+    assert len(failed) > 3, failed
+    assert contents(built(source, "--base", base, "-o", output)) == expected
+    with files_of_at_most(1000):  # the folder that was there stays
+        done = run(write(tmp_path / "new.xml", PAGES[:2]), "--base", base, "-o", output, "--workers", 1)
+    assert isinstance(done.exception, InputError) and contents(output) == expected
 
 
 def test_licences_go_by_date() -> None:

@@ -90,6 +90,8 @@ def test_entities_are_found_by_other_titles_and_other_names_stay_behind(store: N
     assert (
         known.wikidata(known.number("Cologne") or 0) == "Q365" and known.wikidata(known.number("Chicago") or 0) is None
     )
+    assert dict(known.wikidata_ids) == {"Köln": "Q365"} and known.wikidata_ids["Cologne"] == "Q365"
+    assert known.wikidata_ids.get("Chicago") is None
     assert {known.known_by(number) for number in range(3, len(known))} == {"description"}
 
 

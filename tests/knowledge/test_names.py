@@ -20,6 +20,7 @@ from deixis.knowledge.build import NamesBuilder
 from deixis.knowledge.names import Kind, Names
 from deixis.knowledge.surfaces import INITIALS, initials, is_initials, key, short_titles, splits, variants
 from deixis.wikipedia.articles import Article, Link
+from tests.disk import files_of_at_most
 
 
 @pytest.mark.parametrize(
@@ -73,6 +74,20 @@ def test_keys(surface: str, expected: str) -> None:
 )
 def test_variants(surface: str, expected: str) -> None:
     assert expected in variants(key(surface))
+
+
+def test_a_full_disk_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deixis.knowledge.build.SPOOLED", 100)
+    builder = NamesBuilder()
+    with files_of_at_most(1000), pytest.raises(InputError, match=r"cannot write names to .*; make room, or set TMPDIR"):
+        for number in range(10_000):
+            builder.add_link(f"the name of {number}", "Team")
+
+
+def test_english_words_are_no_rule_elsewhere() -> None:
+    for surface in ("Dutch", "President Ramos", "Agriculture Department", "Lille, France", "U.S. Navy", "Wallabies"):
+        assert variants(key(surface)) and not variants(key(surface), "de")
+    assert variants(key("S. Müller GmbH"), "de") == ("s muller", "muller gmbh", "s gmbh")
 
 
 @given(st.text(max_size=30))

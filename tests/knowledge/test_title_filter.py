@@ -48,3 +48,33 @@ def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
     path.write_bytes(whole[:8] + b"\x07" + whole[9:])
     with pytest.raises(ArtefactError, match="another version"):
         TitleFilter.open(path)
+
+
+def test_a_name_is_found_as_a_title_is_written() -> None:
+    titles = TitleFilter.build(["velm cup", "the silver oar", "zoe brandt", "st. olaf's church", "ada marlow", "rower"])
+    for name, title in {
+        "Velm Cup": "Velm Cup",
+        "the Velm\nCup": "Velm Cup",  # the article is none of the title's
+        "The Silver Oar": "The Silver Oar",  # and here it is
+        "Zoë Brandt’s": "Zoë Brandt",  # accents are kept that the list does not have
+        "St. Olaf’s Church": "St. Olaf's Church",  # as Wikipedia writes apostrophes
+        "ADA MARLOW 's": "Ada Marlow",
+        "velm cup": "Velm cup",
+        "rower": None,  # a single word may be anything
+        "the rower": None,
+        "Lena Brandt": None,
+    }.items():
+        assert titles.find(name) == title
+
+
+def test_only_the_small_words_of_capitals_stay_small() -> None:
+    titles = TitleFilter.build(["bank of velm"])
+    assert titles.find("BANK OF VELM") == "Bank of Velm"
+    assert titles.find("Bank Of Velm") == "Bank Of Velm"  # as the text has it
+    assert TitleFilter.build(["uk fta"]).find("UK FTA") == "UK FTA"  # an abbreviation
+
+
+def test_any_seed_spreads_titles_without_overflow() -> None:
+    for seed in (0, 2, 99):
+        slots, _ = TitleFilter(np.empty(0, np.uint8), seed, 8, 1, 1).slots(np.array([2**64 - 1], np.uint64))
+        assert len(set(slots[:, 0].tolist())) == 3 and slots.max() < 24

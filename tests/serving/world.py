@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import httpx
 import uvicorn
+from starlette.types import ASGIApp
 
 from deixis.documents import Candidate, Document
 from deixis.inference import Disambiguator
@@ -51,9 +52,17 @@ def make_model() -> Disambiguator:
 @contextmanager
 def serving(nlp: Disambiguator, limits: Limits | None = None) -> Iterator[str]:
     """Run a server in a thread; yield its address; stop it gracefully."""
+    with running(create_app(nlp, limits)) as address:
+        assert httpx.get(f"{address}/ready").status_code == 200
+        yield address
+
+
+@contextmanager
+def running(app: ASGIApp) -> Iterator[str]:
+    """Run an application in a thread; yield its address; stop it gracefully."""
     sock = socket.create_server(("127.0.0.1", 0))
     address = f"http://127.0.0.1:{sock.getsockname()[1]}"
-    server = uvicorn.Server(uvicorn.Config(create_app(nlp, limits), log_level="critical"))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="critical"))
     thread = threading.Thread(target=server.run, args=([sock],), daemon=True)
     thread.start()
     for _ in range(200):
@@ -61,7 +70,7 @@ def serving(nlp: Disambiguator, limits: Limits | None = None) -> Iterator[str]:
             break
         time.sleep(0.02)
     try:
-        assert httpx.get(f"{address}/ready").status_code == 200
+        assert server.started, "the server did not start"
         yield address
     finally:
         server.should_exit = True

@@ -23,12 +23,13 @@ from deixis.artefacts import MANIFEST, Manifest
 from deixis.cli import app
 from deixis.documents import Candidate, Document, Mention
 from deixis.errors import ArtefactError, InputError
-from deixis.folder.model_folder import ModelFolder
+from deixis.folder.model_folder import ModelFolder, quantise_folder
 from deixis.knowledge.vocabulary import Vocabulary
-from deixis.training import Processes, Recipe, Saving, train
+from deixis.training import Processes, Recipe, Saving, read_recipe, train
 from deixis.training.__main__ import main
+from deixis.training.commands import Pretraining
 from deixis.training.descriptions import describe, read_descriptions
-from deixis.training.runs import Output, Start, pretrain
+from deixis.training.runs import pretrain
 from tests.training.test_training import make_data
 from tests.worlds import make_network, make_tokenizer, make_vocabulary
 
@@ -62,8 +63,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+RUN = ["epochs=10", "batch=8", "pieces_at_once=150", "warmup_steps=5"]
+
+
 def arguments(world: Path, out: Path, *more: str) -> list[str]:
-    settings = ["epochs=10", "batch=8", "pieces_at_once=150", "warmup_steps=5", *more]
+    settings = [*RUN, *more]
     return [
         *("pretrain", str(world / "bert"), str(world / "windows"), str(out)),
         *("--vocabulary", str(world / "vocabulary.jsonl"), "--recipe", "small-stage1"),
@@ -194,7 +198,7 @@ def test_a_lost_host_comes_back(world: Path, tmp_path: Path) -> None:
 def test_a_full_disk_leaves_the_checkpoint_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = Recipe(batch=8, epochs=1, dropout=0.0)
     saving = Saving(tmp_path / "checkpoints", every=1)
-    steps = train(make_network(), make_data(), recipe, saving=saving)
+    steps = train(make_network(), make_tokenizer(), make_data(), recipe, saving=saving)
     next(steps)
 
     def full(*_: object) -> None:
@@ -204,7 +208,7 @@ def test_a_full_disk_leaves_the_checkpoint_before(tmp_path: Path, monkeypatch: p
         patch.setattr("deixis.training.checkpoints.save_file", full)
         next(steps)
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-00000001"]
-    resumed = list(train(make_network(), make_data(), recipe, saving=saving))
+    resumed = list(train(make_network(), make_tokenizer(), make_data(), recipe, saving=saving))
     assert [step.step for step in resumed] == [2, 3]
 
 
@@ -225,7 +229,7 @@ def test_fine_tuning_from_a_model_folder(world: Path, tmp_path: Path) -> None:
     assert torch.equal(before.candidate_rows(rows)[0], after.candidate_rows(rows)[0])
     assert not torch.equal(before.entity_embeddings.mask_embedding, after.entity_embeddings.mask_embedding)
     # The command does the same, and refuses what a recipe does not have.
-    given = ["finetune", str(tmp_path / "model"), documents, str(tmp_path / "again"), "--device", "cpu"]
+    given = ["train", "finetune", str(tmp_path / "model"), documents, str(tmp_path / "again"), "--device", "cpu"]
     result = CliRunner().invoke(app, [*given, "--set", "batch=2"])
     assert result.exit_code == 0, result.output
     again = ModelFolder.load(tmp_path / "again").network
@@ -233,7 +237,7 @@ def test_fine_tuning_from_a_model_folder(world: Path, tmp_path: Path) -> None:
     # Documents that know the entities by older titles come to the same, given where those lead.
     (tmp_path / "older.jsonl").write_text("\n".join(lines).replace("Entity", "Being"))
     (tmp_path / "moved.tsv").write_text("".join(f"Being {row}\tEntity {row}\n" for row in range(8)))
-    older = ["finetune", str(tmp_path / "model"), str(tmp_path / "older.jsonl"), str(tmp_path / "older")]
+    older = ["train", "finetune", str(tmp_path / "model"), str(tmp_path / "older.jsonl"), str(tmp_path / "older")]
     result = CliRunner().invoke(
         app, [*older, "--redirects", str(tmp_path / "moved.tsv"), "--device", "cpu", "--set", "batch=2"]
     )
@@ -241,9 +245,39 @@ def test_fine_tuning_from_a_model_folder(world: Path, tmp_path: Path) -> None:
     moved = ModelFolder.load(tmp_path / "older").network
     assert torch.equal(moved.entity_embeddings.mask_embedding, after.entity_embeddings.mask_embedding)
     refused = CliRunner().invoke(app, [*given, "--set", "speed=9"])
-    assert "no field 'speed'" in str(refused.exception)
+    assert "there is no field 'speed'" in str(refused.exception)
     (tmp_path / "wrong.jsonl").write_text('{"text": 3}')
     assert main(["finetune", str(tmp_path / "model"), str(tmp_path / "wrong.jsonl"), str(tmp_path / "x")]) == 1
+
+
+def test_the_manifest_holds_the_whole_recipe(world: Path, tmp_path: Path) -> None:
+    """Every field of every stage, also after the model was added to."""
+    assert main(arguments(world, tmp_path / "one", "steps=1", "learning_rate=0.002")) == 0
+    stage2 = [*("--recipe", "small-stage2"), *("--set", "steps=1"), *("--set", "batch=8"), *("--device", "cpu")]
+    assert main(["pretrain", str(tmp_path / "one"), str(world / "windows"), str(tmp_path / "two"), *stage2]) == 0
+    made = Manifest.load(tmp_path / "two" / MANIFEST, "model")
+    first, second = made.parameters["training"]
+    assert first["recipe"] == read_recipe("small-stage1", None, [*RUN, "steps=1", "learning_rate=0.002"]).to_json()
+    assert second["recipe"] == read_recipe("small-stage2", None, ["steps=1", "batch=8"]).to_json()
+    assert second["parents"] == dict(made.parents)
+    quantise_folder(tmp_path / "two", tmp_path / "small", encoder="int8", table="int8")
+    assert Manifest.load(tmp_path / "small" / MANIFEST, "model").parameters["training"] == [first, second]
+
+
+def test_a_detector_is_trained_where_little_is_installed(world: Path, tmp_path: Path) -> None:
+    """Both front ends read the same settings and write the same model."""
+    ModelFolder(make_network(), make_tokenizer(), make_vocabulary()).save(tmp_path / "model")
+    line = {"text": "the Messi won.", "spans": [[4, 9, "person"]]}
+    (tmp_path / "marked.jsonl").write_text(json.dumps(line) + "\n")
+    words = ["detector", str(tmp_path / "model"), str(tmp_path / "marked.jsonl"), "--epochs", "2", "--device", "cpu"]
+    bare = start([*words, "-o", str(tmp_path / "bare")])
+    _, said = bare.communicate(timeout=300)
+    assert bare.returncode == 0, said.decode()
+    done = CliRunner().invoke(app, ["train", *words, "-o", str(tmp_path / "whole")])
+    assert done.exit_code == 0, done.output
+    one, two = (Manifest.load(tmp_path / name / MANIFEST, "model") for name in ("bare", "whole"))
+    assert one.parameters == two.parameters and one.parameters["detector"]["recipe"]["epochs"] == 2
+    assert (tmp_path / "whole" / "detector.safetensors").exists()
 
 
 def test_descriptions_become_rows(world: Path, tmp_path: Path) -> None:
@@ -251,7 +285,7 @@ def test_descriptions_become_rows(world: Path, tmp_path: Path) -> None:
     texts.write_text("entity_1\tthe world cup final\tsource\nEntity 4\ta rugby team\n")
     vectors = tmp_path / "vectors.npy"
     vocabulary = str(world / "vocabulary.jsonl")
-    assert main(["describe", str(world / "bert"), vocabulary, str(texts), str(vectors), "--device", "cpu"]) == 0
+    assert main(["describe", str(world / "bert"), vocabulary, str(texts), "-o", str(vectors), "--device", "cpu"]) == 0
     array = np.load(vectors)
     assert array.shape == (63, 32)
     assert np.flatnonzero(np.abs(array).sum(1)).tolist() == [4, 7]
@@ -286,4 +320,5 @@ def test_wrong_starts_are_refused(world: Path, tmp_path: Path, capsys: pytest.Ca
     with pytest.raises(ArtefactError, match="vocabulary"):
         other = tmp_path / "other.jsonl"
         Vocabulary.of(["Bonn"]).save(other)
-        list(pretrain(Start(world / "bert", other), world / "windows", Recipe(), Output(tmp_path / "y"), Processes()))
+        given = Pretraining(start=world / "bert", windows=world / "windows", out=tmp_path / "y", vocabulary=other)
+        list(pretrain(given, Processes()))

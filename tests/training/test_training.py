@@ -11,6 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 
+from deixis.corpus.windows import WindowSet
 from deixis.documents import Candidate, Document, Mention
 from deixis.errors import ArtefactError, InputError
 from deixis.network.batching import Batch, make_batch
@@ -18,7 +19,7 @@ from deixis.network.encoding import Window
 from deixis.network.entity_table import EntityTable
 from deixis.network.model import Network
 from deixis.network.special import MASK, PAD, UNK
-from deixis.training import Diverged, Recipe, TrainingData, evaluate, read_recipe, train
+from deixis.training import Diverged, Recipe, evaluate, read_recipe, train
 from deixis.training.descriptions import DescribedTable, describe_table, fold
 from deixis.training.masking import choose_masked
 from deixis.training.objectives import candidate_loss, outcome, score_rows, vocabulary_loss
@@ -26,6 +27,7 @@ from deixis.training.optimiser import Optimiser, freeze, rate_at
 from deixis.training.steps import Pass, Plan
 from tests.worlds import ENTITIES, make_network, make_tokenizer, make_vocabulary
 
+TOKENIZER = make_tokenizer()
 SMALL = Recipe(batch=8, pieces_at_once=200, learning_rate=1e-3, dropout=0.0, decay="none", epochs=2)
 PATTERNS: list[dict[str, Any]] = [
     {"words_see": "answers"},
@@ -36,31 +38,27 @@ PATTERNS: list[dict[str, Any]] = [
 ]
 
 
-def make_data(windows: int = 24, seed: int = 0, unknown: float = 0.1, candidates: int = 5) -> TrainingData:
+def make_data(windows: int = 24, seed: int = 0, unknown: float = 0.1, candidates: int = 5) -> WindowSet:
     """Return random windows of 5 to 40 pieces and 1 to 6 mentions."""
     dice = np.random.default_rng(seed)
-    tokenizer = make_tokenizer()
     lengths, counts = dice.integers(5, 41, windows), dice.integers(1, 7, windows)
     mentions = int(counts.sum())
     starts = dice.integers(0, np.repeat(lengths - 2, counts))
     rows = np.where(dice.random(mentions) < unknown, UNK, dice.integers(3, ENTITIES + 3, mentions)).astype(np.int32)
     rivals = dice.integers(3, ENTITIES + 3, (mentions, candidates)).astype(np.int32)
     rivals[:, -1] = PAD
-    return TrainingData(
-        dice.integers(5, len(tokenizer), lengths.sum()).astype(np.uint16),
+    return WindowSet(
+        dice.integers(5, len(TOKENIZER), lengths.sum()).astype(np.uint16),
         np.concatenate(([0], np.cumsum(lengths))),
         np.concatenate(([0], np.cumsum(counts))),
         np.stack((starts, starts + dice.integers(1, 3, mentions)), 1).astype(np.uint16),
         rows,
         rivals,
-        tokenizer.cls,
-        tokenizer.sep,
-        tokenizer.mask,
     )
 
 
-def one_pass(data: TrainingData, recipe: Recipe = SMALL) -> Pass:
-    plan = Plan.of(data, recipe)
+def one_pass(data: WindowSet, recipe: Recipe = SMALL) -> Pass:
+    plan = Plan.of(data, TOKENIZER, recipe)
     (step,) = plan.all(len(data))
     return plan.make(0, 0, plan.windows, 0, 1).passes[0] if len(step.passes) == 1 else step.passes[0]
 
@@ -85,7 +83,7 @@ def test_masks_are_of_the_stated_number_and_even(rate: float) -> None:
 
 def test_masks_depend_on_the_window_alone() -> None:
     data = make_data()
-    plan = Plan.of(data, SMALL)
+    plan = Plan.of(data, TOKENIZER, SMALL)
     together = plan._masks(np.arange(24), 3)
     for index in range(24):
         mentions, _, masked = plan._masks(np.array([index]), 3)
@@ -111,12 +109,12 @@ def test_unknown_entities_are_inputs_never_targets() -> None:
 # Packing
 
 
-def one_by_one(data: TrainingData, chosen: range) -> list[Batch]:
+def one_by_one(data: WindowSet, chosen: range) -> list[Batch]:
     windows = []
     for i in chosen:
         pieces = data.pieces[data.window_offsets[i] : data.window_offsets[i + 1]].astype(np.int32)
         spans = data.spans[data.mention_offsets[i] : data.mention_offsets[i + 1]].astype(np.int64) + 1
-        windows.append(Window(np.concatenate(([data.cls], pieces, [data.sep])), np.arange(len(spans)), spans))
+        windows.append(Window(np.concatenate(([TOKENIZER.cls], pieces, [TOKENIZER.sep])), np.arange(len(spans)), spans))
     return [make_batch([window]) for window in windows]
 
 
@@ -145,7 +143,7 @@ def test_packed_is_one_window_after_the_other(settings: dict[str, Any]) -> None:
 
 def test_all_windows_are_read_once_an_epoch_whatever_the_processes() -> None:
     data = make_data(50)
-    plan = Plan.of(data, SMALL)
+    plan = Plan.of(data, TOKENIZER, SMALL)
     for size in (1, 2, 3):
         shares = [list(plan.run(rank=rank, size=size)) for rank in range(size)]
         for steps in zip(*shares, strict=True):
@@ -220,7 +218,7 @@ def snapshot(network: Network) -> dict[str, torch.Tensor]:
 def test_stage_one_leaves_bert_alone(settings: dict[str, Any]) -> None:
     network = make_network(**settings)
     before = snapshot(network)
-    list(train(network, make_data(), SMALL.with_settings({"train": "new", "epochs": 1})))
+    list(train(network, TOKENIZER, make_data(), SMALL.with_settings({"train": "new", "epochs": 1})))
     for name, after in network.state_dict().items():
         same = torch.equal(after, before[name])
         assert same == name.startswith(("embeddings.", "encoder.")), name
@@ -230,7 +228,7 @@ def test_fine_tuning_leaves_the_entities_alone() -> None:
     network = make_network()
     before = snapshot(network)
     settings = {"train": "all-but-entities", "candidate_weight": 1.0, "epochs": 1}
-    list(train(network, make_data(), SMALL.with_settings(settings)))
+    list(train(network, TOKENIZER, make_data(), SMALL.with_settings(settings)))
     for name, after in network.state_dict().items():
         frozen = name in ("entity_embeddings.entity_embeddings.weight", "entity_predictions.bias")
         if frozen or not name.endswith(("position_embeddings.weight", "word_embeddings.weight")):
@@ -242,8 +240,10 @@ def test_a_small_world_is_learned() -> None:
     network = make_network()
     data = make_data(16, unknown=0.0)
     recipe = SMALL.with_settings({"epochs": 40, "learning_rate": 3e-3, "mask_rate": 1.0})
-    steps = list(train(network, data, recipe))
-    assert evaluate(network, data, recipe).accuracy > 0.85  # two mentions of the same span cannot be told apart
+    steps = list(train(network, TOKENIZER, data, recipe))
+    assert (
+        evaluate(network, TOKENIZER, data, recipe).accuracy > 0.85
+    )  # two mentions of the same span cannot be told apart
     assert steps[-1].loss < steps[0].loss / 5
 
 
@@ -252,7 +252,7 @@ def test_a_single_window_is_trained_on(settings: dict[str, Any]) -> None:
     """With dropout the gradients of its keys come transposed."""
     network = make_network(**settings)
     before = snapshot(network)
-    list(train(network, make_data(1), SMALL.with_settings({"epochs": 1, "dropout": 0.1})))
+    list(train(network, TOKENIZER, make_data(1), SMALL.with_settings({"epochs": 1, "dropout": 0.1})))
     assert any(not torch.equal(after, before[name]) for name, after in network.state_dict().items())
 
 
@@ -261,12 +261,12 @@ def test_no_number_stops_the_run() -> None:
     with torch.no_grad():
         network.entity_predictions.bias[5] = float("nan")
     with pytest.raises(Diverged, match="lower learning_rate"):
-        list(train(network, make_data(), SMALL))
+        list(train(network, TOKENIZER, make_data(), SMALL))
 
 
 def test_a_rising_loss_stops_the_run() -> None:
     with pytest.raises(Diverged, match="far above"):
-        list(train(make_network(), make_data(), SMALL.with_settings({"learning_rate": 50.0}), check_every=1))
+        list(train(make_network(), TOKENIZER, make_data(), SMALL.with_settings({"learning_rate": 50.0}), check_every=1))
 
 
 # Rates
@@ -328,11 +328,12 @@ def test_fields_are_set_from_toml_and_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        ("lerning_rate=1", "no field 'lerning_rate'"),
+        ("lerning_rate=1", "there is no field 'lerning_rate'"),
         ("batch=many", "batch is 'many'; expected a whole number"),
-        ("batch=0", "batch is 0"),
+        ("batch=0", "batch is 0; expected a whole number of at least 1"),
         ("train=some", "expected one of new, all"),
-        ("mask_rate=2", "mask_rate is 2"),
+        ("mask_rate=2", r"mask_rate is 2(\.0)?; expected a number from 0 to 1"),
+        ("mask_rate_high=high", "mask_rate_high is 'high'; expected a number from 0 to 1 or nothing"),
         ("batch", "field=value"),
     ],
 )
@@ -357,7 +358,7 @@ def test_documents_give_windows_without_golds_that_cannot_be_found() -> None:
             mention(18, "Entity 5", "Entity 5"),
         ),
     )
-    data = TrainingData.of_documents([document], make_tokenizer(), make_vocabulary())
+    data = WindowSet.of_documents([document], make_tokenizer(), make_vocabulary())
     assert data.rows.tolist() == [4, 8]
     assert data.spans.tolist() == [[0, 1], [3, 4]]
     assert data.candidates is not None
@@ -369,7 +370,7 @@ def test_candidates_are_cut_by_prior_or_not_at_all() -> None:
     for given, kept in zip(priors, ([4, 5], [3, 4, 5]), strict=True):
         candidates = tuple(Candidate(f"Entity {row}", prior) for row, prior in enumerate(given))
         document = Document("messi", (Mention(0, 5, "Entity 1", candidates),))
-        data = TrainingData.of_documents([document], make_tokenizer(), make_vocabulary(), top=2)
+        data = WindowSet.of_documents([document], make_tokenizer(), make_vocabulary(), top=2)
         assert data.candidates is not None
         assert data.candidates.tolist() == [kept]
 
@@ -377,7 +378,7 @@ def test_candidates_are_cut_by_prior_or_not_at_all() -> None:
 def test_data_without_candidates_refuse_their_loss() -> None:
     data = replace(make_data(), candidates=None)
     with pytest.raises(InputError, match="candidate_weight"):
-        list(train(make_network(), data, SMALL.with_settings({"candidate_weight": 0.5})))
+        list(train(make_network(), TOKENIZER, data, SMALL.with_settings({"candidate_weight": 0.5})))
 
 
 # What a recipe adds
@@ -398,8 +399,8 @@ def test_a_recipe_can_add_a_loss() -> None:
 
     told: list[float] = []
     network, plain, recipe = make_network(), make_network(), replace(SMALL, epochs=30)
-    list(train(network, data, recipe, added=lesson))
-    list(train(plain, data, recipe))
+    list(train(network, TOKENIZER, data, recipe, added=lesson))
+    list(train(plain, TOKENIZER, data, recipe))
     made = one_pass(data, SMALL.with_settings({"pieces_at_once": 10_000}))
     losses = [float(outcome(each, made, 0.0, lesson).loss.detach()) for each in (network, plain)]
     alone = [float(outcome(each, made, 0.0).loss.detach()) for each in (network, plain)]
@@ -417,7 +418,7 @@ def test_rows_from_text_are_trained_and_folded() -> None:
     plain = network.entity_embeddings.entity_embeddings.weight.detach().clone()
     describe_table(network, vectors, None)
     torch.testing.assert_close(network.entity_embeddings.entity_embeddings.whole(), plain)
-    list(train(network, make_data(), SMALL))
+    list(train(network, TOKENIZER, make_data(), SMALL))
     table = network.entity_embeddings.entity_embeddings
     assert isinstance(table, DescribedTable)
     assert float(table.projection.detach().abs().max()) > 0
@@ -464,12 +465,12 @@ def test_word_dropout_masks_pieces_but_neither_ends_nor_held_out_windows() -> No
     data = make_data()
     plain, masked = (one_pass(data, SMALL.with_settings({"word_dropout": rate})) for rate in (0.0, 0.3))
     changed = plain.batch.pieces != masked.batch.pieces
-    assert (masked.batch.pieces[changed] == data.mask).all()
+    assert (masked.batch.pieces[changed] == TOKENIZER.mask).all()
     assert 0.2 < float(changed.float().mean()) < 0.4
-    assert not changed[(plain.batch.pieces == data.cls) | (plain.batch.pieces == data.sep)].any()
+    assert not changed[(plain.batch.pieces == TOKENIZER.cls) | (plain.batch.pieces == TOKENIZER.sep)].any()
     network = make_network()
     rates = (SMALL.with_settings({"word_dropout": rate}) for rate in (0.0, 0.9))
-    first, second = (evaluate(network, data, recipe) for recipe in rates)
+    first, second = (evaluate(network, TOKENIZER, data, recipe) for recipe in rates)
     assert first == second
 
 

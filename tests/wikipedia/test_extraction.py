@@ -18,6 +18,7 @@ from deixis.errors import InputError
 from deixis.wikipedia import dump as dump_module
 from deixis.wikipedia.articles import Article, Link, read_articles
 from deixis.wikipedia.extraction import build_articles
+from deixis.wikipedia.parallel import cores
 from deixis.wikipedia.summary import summary_folder
 from tests.wikipedia.samples import dump, page
 
@@ -132,6 +133,14 @@ def test_killed_and_started_again_it_ends_with_the_same_bytes(tmp_path: Path, la
     counts = [json.loads(manifest_path(path).read_bytes())["counts"] for path in (whole, output)]
     assert counts[0] == counts[1]
     assert not folder.exists()
+
+
+def test_cores_are_counted_where_the_system_tells_no_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    assert cores() == 3
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert cores() == 1
 
 
 def test_a_truncated_dump_is_said_and_no_error(tmp_path: Path, large: Path) -> None:

@@ -15,13 +15,13 @@ from deixis.cli.convert_luke import convert_luke
 from deixis.cli.disambiguate import disambiguate
 from deixis.cli.entities import entities
 from deixis.cli.evaluate import evaluate
-from deixis.cli.finetune import finetune
 from deixis.cli.link import link
-from deixis.cli.pretrain import pretrain
+from deixis.cli.mcp import mcp
+from deixis.cli.push import push
 from deixis.cli.quantise import quantise
 from deixis.cli.redirects import redirects
 from deixis.cli.serve import serve
-from deixis.cli.train_detector import detector
+from deixis.cli.train import train
 from deixis.cli.vocabulary import vocabulary
 from deixis.cli.wikipedia import wikipedia
 from deixis.cli.windows import windows
@@ -47,6 +47,7 @@ def _root() -> None:
 app.command()(link)
 app.command()(disambiguate)
 app.command()(serve)
+app.command()(mcp)
 app.add_typer(wikipedia, name="wikipedia")
 for step in (articles, redirects, vocabulary, windows):
     app.command(hidden=True)(step)  # as `deixis wikipedia articles` and so on
@@ -55,13 +56,9 @@ app.add_typer(entities, name="entities")
 app.command()(convert_luke)
 app.add_typer(evaluate, name="evaluate")
 app.command()(calibrate)
-app.command()(pretrain)
-app.command()(finetune)
 app.command()(assemble)
+app.command()(push)
 app.command()(quantise)
-train = typer.Typer(help="Train parts of a model.", no_args_is_help=True)
-train.callback()(_root)
-train.command()(detector)
 app.add_typer(train, name="train")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -21,7 +22,8 @@ def assemble(
     ] = None,
     wikidata: Annotated[Path | None, typer.Option(help="Lines title<TAB>id: Wikidata ids, told in results.")] = None,
     titles: Annotated[
-        Path | None, typer.Option(help="A filter of titles of which nothing else is known (`deixis titles`).")
+        Path | None,
+        typer.Option(help="All titles of the wiki, one a line: a name that is nothing but a title is answered by it."),
     ] = None,
 ) -> None:
     """Give a model names: write a model folder whose entities, names, other titles and rows have one number.
@@ -32,23 +34,32 @@ def assemble(
 
         deixis assemble trained --names store --redirects redirects.tsv -o model
 
+        deixis assemble trained --names store --titles titles.txt.xz -o model
+
         deixis assemble old-model -o model
     """
-    from deixis.artefacts import digest_file
+    from deixis.artefacts import digest_file, read_lines
     from deixis.corpus.counting import gather_redirects
+    from deixis.datasets.dataset import decoded
     from deixis.folder.model_folder import assemble_folder
     from deixis.knowledge.entities import read_wikidata
+    from deixis.knowledge.title_filter import TitleFilter
 
     given = [*(redirects or []), *([wikidata] if wikidata else []), *([titles] if titles else [])]
-    manifest = assemble_folder(
-        model,
-        output,
-        names=names,
-        redirects=gather_redirects([], redirects or []),
-        title_filter=titles,
-        wikidata=None if wikidata is None else read_wikidata(wikidata),
-        parents={path.name: digest_file(path) for path in given},
-    )
+    with TemporaryDirectory() as scratch:
+        title_filter = None
+        if titles is not None:
+            title_filter = Path(scratch) / "titles.filter"
+            TitleFilter.build(decoded(raw, titles, line) for line, raw in read_lines(titles)).save(title_filter)
+        manifest = assemble_folder(
+            model,
+            output,
+            names=names,
+            redirects=gather_redirects([], redirects or []),
+            title_filter=title_filter,
+            wikidata=None if wikidata is None else read_wikidata(wikidata),
+            parents={path.name: digest_file(path) for path in given},
+        )
     for what, count in manifest.counts.items():
         typer.echo(f"{count:>12,}  {what}")
     size = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())

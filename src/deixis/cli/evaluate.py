@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 from pydantic import Field
@@ -70,7 +71,9 @@ class ReportSettings(SettingsModel):
         tuple[Literal["jsonl", "nif", "elevant"], ...],
         Field(description="Format of the answers: jsonl (our documents), nif (for GERBIL), elevant; may be repeated."),
     ] = ("jsonl",)
-    wikidata: Annotated[Path | None, Field(description="Wikidata ids for ELEVANT, lines of title TAB id.")] = None
+    wikidata: Annotated[
+        Path | None, Field(description="Wikidata ids for ELEVANT beside the model's own; lines of title TAB id.")
+    ] = None
 
 
 @evaluate.command()
@@ -110,7 +113,9 @@ def sets(
     stores = open_stores({name for _, name in pairs}, nlp.candidates, settings.top)
     outcome = carry_out(Plan.read(data, pairs, settings, stores, nlp.knowledge.lead), nlp, _watch)
     links = dict(zip(nlp.vocabulary.titles, nlp.vocabulary.counts, strict=True))
-    _show(_report(outcome, report, _digest(model), paper=not sets, links=links), json=json, markdown=markdown)
+    ids = _wikidata(report.wikidata, nlp)
+    made = _report(outcome, report, _digest(model), paper=not sets, links=links, wikidata=ids)
+    _show(made, json=json, markdown=markdown)
 
 
 @evaluate.command()
@@ -151,7 +156,8 @@ class TextsSettings(SettingsModel):
 
     redirects: Annotated[Path | None, Field(description=DataSettings.model_fields["redirects"].description)] = None
     wikidata: Annotated[
-        Path | None, Field(description="Wikidata ids of titles, to read ELEVANT's golds; lines of title TAB id.")
+        Path | None,
+        Field(description="Wikidata ids to read ELEVANT's golds by, beside the model's own; lines of title TAB id."),
     ] = None
     limit: Annotated[
         Annotated[int, Field(ge=1)] | None, Field(description=DataSettings.model_fields["limit"].description)
@@ -188,13 +194,13 @@ def texts(
     Windows, prior and answer threshold are the model's own for plain texts if not given, as in `deixis link`.
     """
     from deixis.datasets import read_redirects, read_texts
-    from deixis.evaluation.texts import TextsReport, score_ways
-    from deixis.knowledge.entities import read_wikidata
+    from deixis.evaluation.texts import score_ways
+    from deixis.evaluation.texts_report import TextsReport
 
     _check_form(json, markdown)
     nlp = _load(model, device, precision)
     redirects = nlp.knowledge.lead({} if reading.redirects is None else read_redirects(reading.redirects))
-    wikidata = {} if reading.wikidata is None else read_wikidata(reading.wikidata)
+    wikidata = _wikidata(reading.wikidata, nlp)
     scores: list[TextScores] = []
     for name in dict.fromkeys(sets):
         dataset = read_texts(data, name, wikidata)
@@ -225,10 +231,21 @@ def _load(model: Path | None, device: str, precision: Precision | None) -> Disam
     return Disambiguator.load(_folder(model), device, precision=precision)
 
 
-def _digest(model: Path | None) -> str:
-    from deixis.artefacts import MANIFEST, Manifest
+def _wikidata(path: Path | None, nlp: Disambiguator) -> Mapping[str, str]:
+    """Return the Wikidata ids of titles that are given, before those that the model knows."""
+    from deixis.knowledge.entities import read_wikidata
+    from deixis.knowledge.knowledge import Knowledge
 
-    return Manifest.load(_folder(model) / MANIFEST, "model").digest
+    given = {} if path is None else dict(read_wikidata(path))
+    if not isinstance(nlp.knowledge, Knowledge):
+        return given
+    return ChainMap(given, cast(dict[str, str], nlp.knowledge.wikidata_ids))
+
+
+def _digest(model: Path | None) -> str:
+    from deixis.folder.model_folder import opened
+
+    return opened(_folder(model))[1].digest
 
 
 def _watch(label: str, total: int, results: Iterator[Resolutions]) -> Iterable[Resolutions]:
@@ -238,13 +255,18 @@ def _watch(label: str, total: int, results: Iterator[Resolutions]) -> Iterable[R
 
 
 def _report(
-    outcome: Outcome, wanted: ReportSettings, model: str, *, paper: bool, links: Mapping[str, int]
+    outcome: Outcome,
+    wanted: ReportSettings,
+    model: str,
+    *,
+    paper: bool,
+    links: Mapping[str, int],
+    wikidata: Mapping[str, str],
 ) -> SetsReport:
     """Build the report, and write the files that are asked for: a pipe that is closed later must not cost them."""
     from deixis.artefacts import write_aside
     from deixis.evaluation.exports import write_predictions
     from deixis.evaluation.reporting import SetsReport
-    from deixis.knowledge.entities import read_wikidata
 
     report = SetsReport.build(
         outcome, model, paper=paper, analysed=wanted.analyses, links=links, documents=wanted.document
@@ -253,7 +275,6 @@ def _report(
         with write_aside(wanted.html) as file:
             file.write(report.to_html().encode())
     if wanted.predictions is not None:
-        wikidata = {} if wanted.wikidata is None else read_wikidata(wanted.wikidata)
         for path in write_predictions(wanted.predictions, outcome, wanted.format, wikidata):
             typer.echo(f"wrote {path}", err=True)
     return report

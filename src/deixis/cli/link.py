@@ -1,10 +1,12 @@
-"""`deixis link`: a text, files or standard input in; mentions found and resolved out."""
+"""`deixis link`: a text, files, a table or standard input in; mentions found and resolved out."""
 
 from __future__ import annotations
 
+import functools
+import logging
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,7 +27,23 @@ if TYPE_CHECKING:
 __all__ = ["link"]
 
 ADDRESS = re.compile(r"auto|local|[\w.-]+:\d+")  # of a Ray cluster
-SUFFIXES = (".txt", ".text", ".md", ".jsonl", ".json", ".gz", ".xz", ".zst")  # of what is meant as a file
+TABLES = (".csv", ".tsv", ".parquet")  # JSONL is one if its column is given
+COMPRESSED = (".gz", ".xz", ".zst")
+SUFFIXES = (".txt", ".text", ".md", ".jsonl", ".json", *TABLES, *COMPRESSED)  # of what is meant as a file
+
+log = logging.getLogger(__name__)
+
+
+class InTable(SettingsModel):
+    """How the texts of a table are read, and what is written of them."""
+
+    column: Annotated[
+        str | None,
+        Field(description="The column of a CSV, TSV, Parquet or JSONL table that has the texts; if not given, text."),
+    ] = None
+    nested: Annotated[
+        bool, Field(description="Of a table: keep its rows and add a list of mentions, instead of a row a mention.")
+    ] = False
 
 
 class Cluster(SettingsModel):
@@ -49,9 +67,12 @@ class Cluster(SettingsModel):
 def link(
     settings: Settings,
     machine: Machine,
+    table: InTable,
     cluster: Cluster,
     inputs: list[str] = typer.Argument(
-        None, metavar="[TEXT | FILE...]", help="A text, or files: plain text, or document JSONL; else standard input."
+        None,
+        metavar="[TEXT | FILE...]",
+        help="A text, or files: plain text, document JSONL, or a table; else standard input.",
     ),
     model: Path | None = typer.Option(None, "--model", "-m", help="The model folder; the packaged model if not given."),
     json: bool = typer.Option(False, "--json", help="Write document JSONL; of many documents it is the default."),
@@ -67,7 +88,8 @@ def link(
     """Find the names of a text and decide which entity each means.
 
     Mentions are underlined and numbered in the order in which they were decided. A file ending in .jsonl (or
-    .jsonl.zst, …) has one document a line, and mentions that it gives are kept; any other is one text in UTF-8.
+    .jsonl.zst, …) has one document a line, and mentions that it gives are kept. A .csv, .tsv or .parquet file is a
+    table with a column of texts; so is a .jsonl file with --column. Any other file is one text in UTF-8.
 
     Examples:
 
@@ -75,7 +97,14 @@ def link(
 
         deixis link notes/*.txt --model model -o linked.jsonl
 
+        deixis link news.csv --column body -o mentions.parquet
+
+        deixis link news.parquet --nested -o linked.parquet
+
         deixis link --ray head:6379 crawl/ --model model -o linked/
+
+    Of a table one row a mention is written, with the other columns of its text; the suffix of the output says in which
+    format. A row that cannot be read is reported with its number, the others are written, and the exit code is 1.
 
     With --ray, document JSONL and Parquet are linked block by block into a folder. Lines that are no document are kept
     with the reason. If it is interrupted, the same command goes on with the blocks that are not done.
@@ -90,6 +119,13 @@ def link(
         _over_ray(given, output, model, cluster, options)
         return
     paths = _paths(given)
+    if table.column is not None or table.nested or any(map(_is_table, paths or ())):
+        if json or html:
+            raise typer.BadParameter("--json and --html are not for tables; the suffix of --output says the format")
+        # The model is opened for the first texts: what is wrong with a table is said before.
+        opened = functools.cache(functools.partial(_opened, model, machine, detection_threshold, wikidata))
+        _link_table(paths, table, output, settings, opened)
+        return
     documents = _texts(given) if paths is None else _files(paths)
     results = _opened(model, machine, detection_threshold, wikidata).link_many(documents, settings)
     many = paths is not None and (len(paths) > 1 or any(map(_is_jsonl, paths)))
@@ -111,6 +147,37 @@ def _opened(
     if wikidata is not None:
         nlp.wikidata = read_wikidata(wikidata)
     return nlp
+
+
+def _link_table(
+    paths: list[Path] | None,
+    table: InTable,
+    output: Path | None,
+    settings: Settings,
+    opened: Callable[[], Disambiguator],
+) -> None:
+    """Write a table of the mentions of a table's texts."""
+    from deixis.integrations.tables import link_table, table_format
+
+    if paths is None or len(paths) != 1:
+        raise InputError("tables are linked one at a time; give one file that ends in .csv, .tsv, .jsonl or .parquet")
+    if output is not None and _exists(output) and output.samefile(paths[0]):
+        raise InputError(f"{output} is the table that is read; give another file to write")
+    written = "jsonl" if output is None else table_format(output, written=True)
+    table_format(paths[0])
+    bad = 0
+    with writing(output) as file:
+        column = "text" if table.column is None else table.column
+        answers = link_table(
+            paths[0], column, file, written, lambda texts: opened().link_many(texts, settings), nested=table.nested
+        )
+        for answer in track(answers, "rows"):
+            if isinstance(answer, InputError):
+                log.warning("%s", answer)
+                bad += 1
+    if bad:
+        rows = "1 row" if bad == 1 else f"{bad:,} rows"
+        raise InputError(f"{rows} of {paths[0]} could not be read; the others are done")
 
 
 def _write(results: Iterable[Resolutions], output: Path | None, html: bool, total: int | None) -> None:
@@ -172,6 +239,10 @@ def _exists(path: Path) -> bool:
 
 def _is_jsonl(path: Path) -> bool:
     return ".jsonl" in path.suffixes
+
+
+def _is_table(path: Path) -> bool:
+    return (Path(path.stem) if path.suffix in COMPRESSED else path).suffix in TABLES
 
 
 def _texts(inputs: list[str]) -> Iterator[Document]:

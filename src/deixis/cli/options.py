@@ -3,7 +3,8 @@
     @with_settings
     def link(text: str, settings: Settings) -> None: ...      # link TEXT --order … --top … --trace
 
-Help, choices and limits come from the fields; an option that is not given leaves the field's default.
+Help, choices and limits come from the fields; an option that is not given leaves the field's default. Settings are
+pydantic's (deixis/settings.py) or, of training, plain dataclasses (training/fields.py), whose fields may be arguments.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ import inspect
 import types
 import typing
 from collections.abc import Callable
+from dataclasses import MISSING
 from typing import Annotated, Any, Literal, Union
 
 import typer
 from pydantic import Field
 
 from deixis.settings import Precision, SettingsModel
+from deixis.training.fields import Field as TrainingField
+from deixis.training.fields import Fields, fields_of
 
 __all__ = ["Machine", "with_settings"]
 
@@ -37,22 +41,25 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     """Replace each parameter of the command that is annotated with settings by one option a field."""
     hints = typing.get_type_hints(command, include_extras=True)
     parameters: list[inspect.Parameter] = []
-    models: dict[str, type[SettingsModel]] = {}
+    models: dict[str, type[SettingsModel] | type[Fields]] = {}
     for name, parameter in inspect.signature(command).parameters.items():
         kind = hints[name]
         if isinstance(kind, type) and issubclass(kind, SettingsModel):
             models[name] = kind
             parameters += [_option(field, kind) for field in kind.model_fields]
+        elif isinstance(kind, type) and issubclass(kind, Fields):
+            models[name] = kind
+            parameters += map(_training_option, fields_of(kind))
         else:
             parameters.append(parameter.replace(annotation=kind, kind=inspect.Parameter.KEYWORD_ONLY))
 
     @functools.wraps(command)
     def run(**values: Any) -> None:
         for name, model in models.items():
-            given = {field: values.pop(field) for field in model.model_fields}
-            values[name] = model(
-                **{field: _read(model, field, value) for field, value in given.items() if value not in (None, [])}
-            )
+            fields = [one.name for one in fields_of(model)] if issubclass(model, Fields) else model.model_fields
+            given = {field: values.pop(field) for field in fields}
+            given = {field: value for field, value in given.items() if value not in (None, [])}
+            values[name] = model(**{field: _read(model, field, value) for field, value in given.items()})
         command(**values)
 
     run.__signature__ = inspect.Signature(parameters, return_annotation=None)  # type: ignore[attr-defined]
@@ -61,9 +68,11 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _read(model: type[SettingsModel], field: str, value: Any) -> Any:
+def _read(model: type[SettingsModel] | type[Fields], field: str, value: Any) -> Any:
     if isinstance(value, list):
         return tuple(value)
+    if issubclass(model, Fields):
+        return value
     return model.parse(field, value) if isinstance(value, str) else value
 
 
@@ -71,11 +80,27 @@ def _option(name: str, model: type[SettingsModel]) -> inspect.Parameter:
     field = model.model_fields[name]
     kind = _plain(field.annotation)
     flags = [f"--{name.replace('_', '-')}"]
-    default = ", ".join(map(str, field.default)) if isinstance(field.default, tuple) else str(field.default)
-    shown = False if field.default in (None, False, ()) else default
-    option = typer.Option(*flags, help=field.description, show_default=shown)
+    option = typer.Option(*flags, help=field.description, show_default=_shown(field.default))
     annotation = Annotated[kind | None, option]  # type: ignore[valid-type]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+def _shown(default: Any) -> str | bool:
+    if default in (None, False, (), "", MISSING):
+        return False
+    return ", ".join(map(str, default)) if isinstance(default, tuple) else str(default)
+
+
+def _training_option(field: TrainingField) -> inspect.Parameter:
+    about, required = field.about, field.default is MISSING
+    given: Any = typer.Option(*field.flags, help=about.help, metavar=about.metavar, show_default=_shown(field.default))
+    if about.positional:
+        given = typer.Argument(help=about.help, metavar=about.metavar or field.name.upper())
+    kind = _plain(field.kind) if required else _plain(field.kind) | None
+    default = inspect.Parameter.empty if required else None
+    return inspect.Parameter(
+        field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, given]
+    )
 
 
 def _plain(kind: Any) -> Any:

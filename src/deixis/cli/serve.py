@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -12,7 +13,10 @@ from deixis.errors import InputError, MissingExtra
 from deixis.serving.limits import Limits
 from deixis.settings import Precision
 
-__all__ = ["serve"]
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+__all__ = ["address", "listen", "run", "serve"]
 
 
 @with_settings
@@ -39,7 +43,7 @@ def serve(
         curl localhost:8000/link -d '{"text": "Messi won the World Cup."}'
     """
     try:
-        import uvicorn
+        import uvicorn  # noqa: F401 - run() needs it
 
         from deixis.serving.app import create_app
     except ImportError as error:
@@ -52,18 +56,28 @@ def serve(
     nlp = Disambiguator.load(model, device, precision=precision)
     if wikidata is not None:
         nlp.wikidata = read_wikidata(wikidata)
-    sock = _listen(host, port)
-    name = f"[{host}]" if ":" in host else host
-    address = f"http://{name}:{sock.getsockname()[1]}/"
-    typer.echo(f"deixis serves {model or 'the packaged model'} at {address} (Ctrl-C stops)", err=True)
-    config = uvicorn.Config(
-        create_app(nlp, limits), log_level="warning", server_header=False, timeout_graceful_shutdown=30
-    )
-    uvicorn.Server(config).run([sock])
+    with listen(host, port) as sock:
+        typer.echo(f"deixis serves {model or 'the packaged model'} at {address(sock)} (Ctrl-C stops)", err=True)
+        run(create_app(nlp, limits), sock)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; port 0 takes a free one."""
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
         raise InputError(f"cannot listen on {host}, port {port}: {error.strerror or error}") from None
+
+
+def address(sock: socket.socket) -> str:
+    """Return the address of what listens."""
+    host, port = sock.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+
+
+def run(app: ASGIApp, sock: socket.socket) -> None:
+    """Serve an application until Ctrl-C or SIGTERM; what was taken is answered."""
+    import uvicorn
+
+    config = uvicorn.Config(app, log_level="warning", server_header=False, timeout_graceful_shutdown=30)
+    uvicorn.Server(config).run([sock])

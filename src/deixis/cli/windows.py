@@ -7,9 +7,13 @@ from typing import Annotated
 
 import typer
 
+from deixis.cli.options import with_settings
+from deixis.corpus.settings import PackingConfig
+
 __all__ = ["windows"]
 
 
+@with_settings
 def windows(
     articles: Annotated[
         list[Path], typer.Argument(metavar="ARTICLES...", help="Article JSONL, plain, .gz, .xz or .zst.")
@@ -17,25 +21,14 @@ def windows(
     vocabulary: Annotated[Path, typer.Option(help="The vocabulary that gives entities their rows.")],
     tokenizer: Annotated[Path, typer.Option(help="A BERT folder with tokenizer.json or vocab.txt.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
+    config: PackingConfig,
     descriptions: Annotated[
         list[Path] | None, typer.Option(help="Lines title<TAB>description: windows whose subject is annotated.")
     ] = None,
     redirects: Annotated[
         list[Path] | None, typer.Option(help="A redirect table, lines from<TAB>to; redirect pages are known anyway.")
     ] = None,
-    own_name: Annotated[
-        bool, typer.Option("--own-name", help="Annotate an article's own name in its own text.")
-    ] = False,
-    repeats: Annotated[
-        bool, typer.Option("--repeats", help="Annotate repeats of a surface that the article links once.")
-    ] = False,
-    candidates: Annotated[
-        int, typer.Option(min=0, help="Candidate rows kept a mention, for a loss over candidates; needs --store.")
-    ] = 0,
     store: Annotated[Path | None, typer.Option(help="The store that candidate rows are looked up in.")] = None,
-    max_pieces: Annotated[int, typer.Option(min=1, max=510, help="Word pieces a window holds at most.")] = 510,
-    held_out: Annotated[float, typer.Option(help="The fraction of articles kept out of training.")] = 0.01,
-    seed: Annotated[int, typer.Option(help="Decides, with its title, whether an article is held out.")] = 0,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one a core.")] = None,
 ) -> None:
     """Tokenise articles and pack them into windows that training maps into memory.
@@ -46,7 +39,6 @@ def windows(
     """
     from deixis.cli.progress import track
     from deixis.corpus.counting import gather_redirects
-    from deixis.corpus.packing import PackingConfig
     from deixis.corpus.shards import build_windows
     from deixis.wikipedia.parallel import cores
 
@@ -55,14 +47,7 @@ def windows(
         vocabulary,
         tokenizer,
         output,
-        PackingConfig(
-            max_pieces=max_pieces,
-            candidates=candidates,
-            held_out=held_out,
-            seed=seed,
-            own_name=own_name,
-            repeats=repeats,
-        ),
+        config,
         descriptions=descriptions or [],
         redirects=gather_redirects(articles, redirects or []),
         store=store,

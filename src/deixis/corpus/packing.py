@@ -5,45 +5,25 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deixis.corpus.completion import complete
+from deixis.corpus.settings import PackingConfig
 from deixis.corpus.windows import SPLITS, Split
-from deixis.errors import InputError
 from deixis.knowledge.names import Names
 from deixis.knowledge.vocabulary import Vocabulary
-from deixis.network.encoding import MAX_MENTIONS, MAX_PIECES, Encoding, Tokenizer
+from deixis.network.encoding import Encoding, Tokenizer
 from deixis.network.special import MASK, PAD, UNK
 from deixis.wikipedia.articles import Article, Link
 from deixis.wikipedia.sentences import sentences
 
-__all__ = ["Arrays", "Packer", "PackingConfig", "split_of"]
+__all__ = ["Arrays", "Packer", "split_of"]
 
 Arrays = dict[str, NDArray[Any]]  # as in windows.py
-
-
-@dataclass(frozen=True, slots=True)
-class PackingConfig:
-    """What decides the windows, beside the articles, the vocabulary and the tokenizer."""
-
-    max_pieces: int = MAX_PIECES
-    min_sentence: int = 5  # pieces; shorter sentences are headings and crumbs
-    max_mentions: int = MAX_MENTIONS
-    candidates: int = 0  # rows kept a mention, for a loss over candidates; 0: none
-    held_out: float = 0.01  # the fraction of articles kept out of training
-    seed: int = 0
-    own_name: bool = False  # completion: the article's own name in its own text
-    repeats: bool = False  # completion: repeats of a surface the article links once
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.max_pieces <= MAX_PIECES:
-            raise InputError(f"max_pieces is {self.max_pieces}; expected 1 to {MAX_PIECES}")
-        if not 0 <= self.held_out < 1:
-            raise InputError(f"held_out is {self.held_out}; expected a fraction from 0 to below 1")
 
 
 def split_of(title: str, config: PackingConfig) -> Split:

@@ -9,7 +9,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +19,8 @@ import orjson
 from deixis.artefacts import MANIFEST, Manifest, digest_file, folder_aside, read_lines, write_aside
 from deixis.corpus.completion import describe
 from deixis.corpus.counting import digests
-from deixis.corpus.packing import Packer, PackingConfig
+from deixis.corpus.packing import Packer
+from deixis.corpus.settings import PackingConfig
 from deixis.errors import DeixisError, InputError
 from deixis.knowledge.names import Names
 from deixis.knowledge.vocabulary import Vocabulary
@@ -110,7 +111,7 @@ def _planned(sources: _Sources, articles: Sequence[Path], descriptions: Sequence
         told = orjson.dumps(dict(sources.redirects), option=orjson.OPT_SORT_KEYS)
         parents["redirects"] = hashlib.sha256(told).hexdigest()
     parents |= digests(articles=articles, descriptions=descriptions)
-    return Manifest("windows", asdict(sources.config), parents)
+    return Manifest("windows", sources.config.model_dump(), parents)
 
 
 def _finished(folder: Path, planned: Manifest) -> bool:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from deixis.settings import Order, Released, Settings, SettingsModel, Splitting
 
-__all__ = ["TOP", "DataSettings", "SetsSettings"]
+__all__ = ["TOP", "CalibrationSettings", "DataSettings", "SetsSettings"]
 
 TOP = 30  # candidates a mention
 
@@ -69,3 +69,25 @@ class SetsSettings(DataSettings):
         Literal["one"] | Annotated[float, Field(gt=0, le=1)],
         Field(description=Settings.model_fields["commit"].description),
     ] = "one"
+
+
+class CalibrationSettings(SettingsModel):
+    """What is tried to link plain texts with, and how the best of it is chosen."""
+
+    precision: Annotated[
+        Annotated[float, Field(ge=0, le=1)] | None,
+        Field(description="Choose the highest recall at this precision, not the highest F1."),
+    ] = None
+    detection_threshold: Annotated[
+        tuple[Annotated[float, Field(ge=0, le=1)], ...],
+        Field(description="Detection threshold to try, may be repeated; the model's own if not given."),
+    ] = ()
+    prior: Annotated[
+        tuple[Annotated[float, Field(ge=0)], ...],
+        Field(description="Weight of log p(e|m) to try, may be repeated; the model's own if not given."),
+    ] = ()
+    order: Annotated[Order, Field(description="The order of the decisions.")] = "confidence"
+    redirects: Annotated[
+        Path | None, Field(description="Redirect table for golds and answers: lines of old title TAB new title.")
+    ] = None
+    limit: Annotated[Annotated[int, Field(ge=1)] | None, Field(description="Read only the first documents.")] = None

@@ -35,6 +35,7 @@ from torch import Tensor, nn
 from deixis.artefacts import MANIFEST, Manifest, copy_or_link, digest_file, folder_aside
 from deixis.disambiguation.answer_rule import AnswerRule
 from deixis.errors import ArtefactError, InputError
+from deixis.folder.hub import fetch, is_remote
 from deixis.knowledge.describe import Describer
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.config import Config
@@ -58,6 +59,7 @@ __all__ = [
     "assemble_folder",
     "convert_luke",
     "network_from_bert",
+    "opened",
     "packaged_model",
     "quantise_folder",
     "read_old",
@@ -73,11 +75,12 @@ EncoderPrecision = Literal["fp32", "fp16", "int12", "int8"]
 CONFIG, ENCODER, ENTITIES, VOCABULARY = "config.json", "encoder.safetensors", "entities.safetensors", "vocabulary.jsonl"
 KNOWLEDGE, LINKING, CARD = "knowledge", "linking.json", "README.md"
 OLD_STORE = "candidates"  # names as they lay in model folders before knowledge did
-TITLE_PROBABILITY = 0.7  # of answers of which nothing but the title is known
+TITLE_PROBABILITY = 0.86  # that a name's title is right: the share on data/wild, benchmarks/titles.py
 PACKAGED = Path(__file__).parents[1] / "models" / "default"  # the model that deixis comes with
 DETECTOR = "detector.safetensors"
 DESCRIBER, KNOWN, ADDED = "descriptions.safetensors", "entities.jsonl", "added.safetensors"
-KEPT = ("table", "encoder", "linking", "detector", "language", "domain")  # of what is told, what edits leave as it is
+# Of what is told, what edits leave as it is.
+KEPT = ("table", "encoder", "training", "linking", "detector", "language", "domain")
 TABLE = "entity_embeddings.entity_embeddings."  # what the names of its tensors begin with
 BIAS = "entity_predictions.bias"
 
@@ -171,9 +174,10 @@ class ModelFolder:
     ) -> Manifest:
         """Write the folder, whole or not at all; from a source knowledge is put together, of entities with a row here.
 
-        `parents` and `parameters` tell the manifest what the model was made from, and how.
+        `parents` and `parameters` tell the manifest what the model was made from, and how; how the folder that it was
+        loaded from was trained, it tells as well.
         """
-        parameters = {"table": table, "encoder": encoder, **(parameters or {})}
+        parameters = {"table": table, "encoder": encoder, **self._trained(), **(parameters or {})}
         rows, bias = self._table
         state = {name: tensor.detach().cpu().contiguous() for name, tensor in self.network.state_dict().items()}
         state = {name: tensor for name, tensor in state.items() if name != BIAS and not name.startswith(TABLE)}
@@ -206,6 +210,13 @@ class ModelFolder:
             if self.describer is not None:
                 self.describer.save(aside / DESCRIBER)
             return self._seal(aside, config.entities, digests, parents, parameters)
+
+    def _trained(self) -> dict[str, Any]:
+        """Return what the manifest of the folder it was loaded from tells of training."""
+        if self.folder is None or not (self.folder / MANIFEST).exists():
+            return {}
+        made = Manifest.load(self.folder / MANIFEST, "model")
+        return {name: made.parameters[name] for name in ("training", "detector") if name in made.parameters}
 
     def _assemble(
         self, folder: Path, source: Source, parameters: Mapping[str, Any], title_filter: Path | None
@@ -331,7 +342,7 @@ class ModelFolder:
 
     @classmethod
     def load(cls, folder: Path) -> ModelFolder:
-        """Open a folder; every file is checked against the manifest, and the entity table stays on disk."""
+        """Open a folder; its files are checked (`Manifest.verify`), and the entity table stays on disk."""
         folder, manifest = opened(folder)
         manifest.verify(folder)
         config = _config(folder / CONFIG)
@@ -365,7 +376,12 @@ class ModelFolder:
 
 
 def opened(folder: Path) -> tuple[Path, Manifest]:
-    """Return a folder and its manifest; those that were written before names, titles and rows were one are refused."""
+    """Return a folder, fetched from its hub if need be, and its manifest.
+
+    Folders that were written before names, titles and rows were one are refused.
+    """
+    if is_remote(folder):
+        folder = fetch(folder)
     if not folder.is_dir():
         raise ArtefactError(f"{folder} is not a directory; expected a deixis model folder")
     manifest = Manifest.load(folder / MANIFEST, "model")

@@ -40,7 +40,7 @@ from deixis.network.entity_table import EntityTable
 from deixis.network.special import SPECIAL
 from deixis.wikipedia.dump import dumps_of, one_wiki
 from deixis.wikipedia.extraction import Progress, build_articles
-from deixis.wikipedia.page_props import read_page_props
+from deixis.wikipedia.page_props import PageProps, read_page_props
 from deixis.wikipedia.parallel import cores
 from deixis.wikipedia.summary import PageSummary, read_summary
 
@@ -100,14 +100,7 @@ def build_wiki(
         raise InputError(f"{wiki.dumps[0]} has no article; expected a dump of pages with their texts")
     store = _name_pages(articles, set(titles), work / "names", workers or cores(), track)
     shards = _make_rows(entities, len(titles), base.of(told["domain"]), work / "rows", track)
-    counts = dict(Names.open(store).titles())
-    names = FromStore.of(
-        Vocabulary([*SPECIAL, *titles], [0] * len(SPECIAL) + [counts.get(title, 0) for title in titles]),
-        Names.open(store),
-        lead_on(read_summary(articles).redirects),
-        described=frozenset(page.title for page in entities if page.lead),
-        wikidata={} if props is None else {page.title: f"Q{props.item(page.id)}" for page in entities},
-    )
+    names = _known(titles, entities, Names.open(store), lead_on(read_summary(articles).redirects), props)
     manifest = write_folder(titles, shards, base, names, Manifest("model", told, parents), output)
     shutil.rmtree(work.parent)
     return manifest
@@ -155,6 +148,24 @@ def _name_pages(articles: Path, entities: Collection[str], folder: Path, workers
             ),
         )
     return folder
+
+
+def _known(
+    titles: Sequence[str],
+    entities: Iterable[PageSummary],
+    store: Names,
+    redirects: Mapping[str, str],
+    props: PageProps | None,
+) -> FromStore:
+    """Return the entities with their names, other titles and Wikidata ids."""
+    counts = dict(store.titles())
+    return FromStore.of(
+        Vocabulary([*SPECIAL, *titles], [0] * len(SPECIAL) + [counts.get(title, 0) for title in titles]),
+        store,
+        redirects,
+        described=frozenset(page.title for page in entities if page.lead),
+        wikidata={} if props is None else {page.title: f"Q{props.item(page.id)}" for page in entities},
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,34 +19,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deixis.artefacts import read_lines, write_aside
-from deixis.documents import Document, Identity, Resolution, Resolutions
+from deixis.disambiguation.mention_table import nested_record
+from deixis.documents import Document, Resolutions
 from deixis.errors import InputError
+from deixis.integrations.parquet import RESOLUTIONS, open_parquet
 
 __all__ = ["Answers", "Block", "Row", "cut", "files_of", "link_block", "linked_table"]
 
 Answers = Callable[[Sequence[Document | InputError]], Iterable[Resolutions | InputError]]
 
 CHUNK = 4096  # lines that are in memory at once, of files of any size
-# Columns that a table gains; alternatives are every candidate scored, most probable first.
-RESOLUTIONS = pa.list_(
-    pa.struct(
-        [
-            ("start", pa.int64()),
-            ("end", pa.int64()),
-            ("text", pa.string()),
-            ("entity", pa.string()),
-            ("probability", pa.float64()),
-            ("step", pa.int64()),
-            ("alternatives", pa.list_(pa.struct([("entity", pa.string()), ("probability", pa.float64())]))),
-            ("reason", pa.string()),
-            ("url", pa.string()),
-            ("id", pa.string()),
-            ("wikidata", pa.string()),
-            ("kind", pa.string()),
-            ("known_by", pa.string()),
-        ]
-    )
-)
 
 
 class Row(NamedTuple):
@@ -89,7 +71,7 @@ def cut(files: Sequence[Path], folder: Path, size: int) -> list[Block]:
     blocks: list[Block] = []
     for path in files:
         if _is_parquet(path):
-            suffix, ranges = "parquet", [(group, group + 1) for group in range(_opened(path).num_row_groups)]
+            suffix, ranges = "parquet", [(group, group + 1) for group in range(open_parquet(path).num_row_groups)]
         else:
             bytes_of = path.stat().st_size
             step = size if path.suffix == ".jsonl" else max(bytes_of, 1)
@@ -104,7 +86,7 @@ def cut(files: Sequence[Path], folder: Path, size: int) -> list[Block]:
 def link_block(block: Block, answers: Answers) -> list[Row]:
     """Write the answers to a block, and tell what was done."""
     if _is_parquet(block.path):
-        table, rows = linked_table(_opened(block.path).read_row_group(block.start), answers)
+        table, rows = linked_table(open_parquet(block.path).read_row_group(block.start), answers)
         with write_aside(block.output) as file:
             pq.write_table(table, file, compression="zstd")
         return rows
@@ -120,7 +102,7 @@ def link_block(block: Block, answers: Answers) -> list[Row]:
 def linked_table(table: pa.Table, answers: Answers) -> tuple[pa.Table, list[Row]]:
     """Return the table with a column of resolutions and one of reasons, and what was done; its columns stay."""
     found = list(answers([_document(row) for row in _texts(table)]))
-    resolutions = [None if isinstance(answer, InputError) else list(map(_fields, answer)) for answer in found]
+    resolutions = [None if isinstance(answer, InputError) else list(map(nested_record, answer)) for answer in found]
     reasons = [str(answer) if isinstance(answer, InputError) else None for answer in found]
     for name, column in (
         ("resolutions", pa.array(resolutions, RESOLUTIONS)),
@@ -187,13 +169,6 @@ def _is_parquet(path: Path) -> bool:
     return path.suffix == ".parquet"
 
 
-def _opened(path: Path) -> pq.ParquetFile:
-    try:
-        return pq.ParquetFile(path)
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path} is no Parquet file: {error}") from None
-
-
 def _texts(table: pa.Table) -> list[dict[str, Any]]:
     """Return what documents are made of; the other columns are not looked at."""
     columns = [name for name in ("text", "mentions") if name in table.column_names]
@@ -218,11 +193,4 @@ def _mention(value: Any) -> Any:
             [given.get("entity"), given.get("prior")] if isinstance(given, dict) else given
             for given in record["candidates"]
         ]
-    return record
-
-
-def _fields(resolution: Resolution) -> dict[str, Any]:
-    names = ("start", "end", "text", "entity", "probability", "step", "reason", "url", "wikidata", "kind", "known_by")
-    record = {name: getattr(resolution, name) for name in names} | {"id": (resolution.identity or Identity()).id}
-    record["alternatives"] = [{"entity": title, "probability": chance} for title, chance in resolution.alternatives]
     return record

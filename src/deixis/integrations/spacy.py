@@ -214,7 +214,7 @@ def _linked(doc: Doc, span: Span, resolution: Resolution, kb_id: str) -> Span:
 def _kb_id(resolution: Resolution, kb_id: str) -> str:
     if kb_id == "title" or resolution.entity is None:
         return resolution.entity or ""
-    return (resolution.identity or Identity()).wikidata or ""
+    return resolution.wikidata or ""
 
 
 def displacy_ents(doc: Doc) -> dict[str, Any]:

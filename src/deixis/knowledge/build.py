@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from array import array
 from collections import Counter
@@ -233,11 +234,16 @@ class _Table:
         self.size = 0  # keys, once they are grouped
 
     def __del__(self) -> None:
-        self._keys.close()
+        with contextlib.suppress(OSError):  # what it could not write before
+            self._keys.close()
 
     def add(self, name: str, entity: int, kind: int = 0, count: float = 0) -> None:
         if name:
-            self._keys.write(name.encode() + b"\n")
+            try:
+                self._keys.write(name.encode() + b"\n")
+            except OSError as error:
+                where, what = tempfile.gettempdir(), error.strerror or error
+                raise InputError(f"cannot write names to {where}: {what}; make room, or set TMPDIR") from error
             self._entities.append(entity)
             self._counts.append(count)
             self._kinds.append(kind)

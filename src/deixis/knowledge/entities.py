@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from deixis.documents import Document, Identity, Mention, normalise_title
 from deixis.errors import InputError
 from deixis.network.special import SPECIAL
 
-__all__ = ["Entity", "Name", "identities", "read_changes", "read_entities", "read_wikidata"]
+__all__ = ["Entity", "KnownEntity", "Name", "identities", "read_changes", "read_entities", "read_wikidata"]
 
 MAX_NAME = 200  # characters of a title or a name
 MAX_DESCRIPTION = 10_000  # characters; the describer reads the beginning
@@ -116,6 +116,30 @@ class Entity:
         if self.examples:
             record["examples"] = [example.to_record() for example in self.examples]
         return orjson.dumps(record)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownEntity:
+    """What a model can tell of an entity.
+
+    Examples:
+        >>> KnownEntity("Velm", links=31).to_record()
+        {'entity': 'Velm', 'links': 31}
+    """
+
+    entity: str  # its title
+    url: str | None = None
+    wikidata: str | None = None
+    id: str | None = None  # the user's own
+    known_by: str | None = None  # "links", "description" or "title"
+    links: int = 0  # annotations of it that training saw
+    description: str | None = None  # of an added entity, and so its names
+    names: tuple[str, ...] = ()
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the JSON object; what is not known is left out."""
+        record = {name: value for name, value in asdict(self).items() if value not in (None, ())}
+        return record | ({"names": list(self.names)} if self.names else {})
 
 
 def read_entities(path: Path) -> Iterator[Entity]:

@@ -44,7 +44,7 @@ from deixis.knowledge.vocabulary import Vocabulary
 from deixis.knowledge.words import Span, Word, find_names, find_words
 from deixis.network.special import SPECIAL
 
-__all__ = ["Knowledge", "NumberedCandidate", "Redirects"]
+__all__ = ["Knowledge", "NumberedCandidate", "Redirects", "WikidataIds"]
 
 TITLES, REDIRECTS, NAMES, PARTS = "titles.marisa", "redirects.marisa", "names.marisa", "parts.marisa"
 NUMBERS, FILTER, ADDED = "numbers.safetensors", "titles.filter", "added.json"
@@ -81,6 +81,7 @@ class Knowledge:
         self._links, self._known_by, self._wikidata = arrays["links"], arrays["known_by"], arrays.get("wikidata")
         self._ends = arrays["redirects"]
         self.has_wikidata = self._wikidata is not None
+        self.language: str = manifest.parameters.get("language", "en")  # of the wiki, whose words names may have
         self.has_names = "names.counts" in arrays
         if self.has_names:
             self._names, self._parts = map_trie(folder / NAMES), map_trie(folder / PARTS)
@@ -191,6 +192,11 @@ class Knowledge:
         known = self._wikidata is not None and number < self.size
         return f"Q{found}" if known and (found := self._wikidata[number - FIRST]) else None  # type: ignore[index]
 
+    @property
+    def wikidata_ids(self) -> Mapping[str, str]:
+        """The Wikidata ids of titles, where they are known, as a table for reading and writing data with."""
+        return WikidataIds(self)
+
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """The entities as a vocabulary whose rows are the numbers; removed ones have no title there."""
@@ -206,7 +212,9 @@ class Knowledge:
     def lookup(self, surface: str, k: int | None = None) -> tuple[Candidate, ...]:
         """Return the k best candidates of a surface by itself: of its key, else of the first variant that has any."""
         name = key(surface)
-        found = next((found for one in (name, *variants(name)) if (found := self.named(one, k or self.k))), ())
+        found = next(
+            (found for one in (name, *variants(name, self.language)) if (found := self.named(one, k or self.k))), ()
+        )
         return self._listed(found, self.digest)
 
     def candidates(self, document: Document) -> list[tuple[Candidate, ...]]:
@@ -332,6 +340,28 @@ class Redirects(Mapping[str, str]):
 
     def __iter__(self) -> Iterator[str]:
         return (title for title, _ in self._knowledge.other_titles())
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class WikidataIds(Mapping[str, str]):
+    """The Wikidata ids of the entities of a model, by title."""
+
+    def __init__(self, knowledge: Knowledge) -> None:
+        self._knowledge = knowledge
+
+    def __getitem__(self, title: str) -> str:
+        number = self._knowledge.number(title)
+        found = None if number is None else self._knowledge.wikidata(number)
+        if found is None:
+            raise KeyError(title)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return (
+            (title for title in self._knowledge.titles() if title in self) if self._knowledge.has_wikidata else iter(())
+        )
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

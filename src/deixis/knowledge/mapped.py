@@ -85,12 +85,7 @@ def amounts(unit: float = 1.0) -> tuple[float, ...]:
 
 def write_arrays(path: Path, arrays: Arrays) -> None:
     """Write arrays that `map_arrays` can map."""
-    try:
-        save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, path)
-    except Exception as error:  # safetensors wraps the system's errors in its own
-        if isinstance(error, OSError) or type(error).__name__ == "SafetensorError":
-            raise OSError(str(error)) from error
-        raise
+    save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, path)
 
 
 def map_arrays(path: Path) -> dict[str, memoryview[int]]:

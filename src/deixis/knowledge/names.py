@@ -85,6 +85,8 @@ class Names:
         ['Falcon (boat)', 'Falcon (opening)']
     """
 
+    language = "en"  # stores are made for English models; of any other wiki `deixis wikipedia` makes a folder
+
     def __init__(self, folder: Path, manifest: Manifest, k: int) -> None:
         self.folder, self.manifest, self.k = folder, manifest, k
         self._names, self._parts = _trie(folder / "names.marisa"), _trie(folder / "parts.marisa")

@@ -54,6 +54,11 @@ class Names(Protocol[Entity]):
         ...
 
     @property
+    def language(self) -> str:
+        """The language of the wiki, whose words names may have (surfaces.py)."""
+        ...
+
+    @property
     def digest(self) -> str:
         """What numbers of names are told apart by from those of others."""
         ...
@@ -90,7 +95,7 @@ def _candidates(
 ) -> tuple[tuple[Entity, float], ...]:
     if not name:
         return ()
-    keys = [name, *variants(name)]
+    keys = [name, *variants(name, store.language)]
     ending, inside = _fuller(store, name, others, numbers)
     names = _mixed([(SHARE_OF_ENDING, ending), (SHARE_OF_INSIDE, inside), (1.0, _own(store, keys, numbers, k))])
     parts = _parts(store, keys[:MAX_PART_KEYS], abbreviated, words)

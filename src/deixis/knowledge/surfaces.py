@@ -24,6 +24,9 @@
     kinds of things      "Reader's Digest magazine"         reader digest
     where places are     "Lille, France", "Long Beach, NY"  lille; long beach california, long beach
 
+Nations, attached words, abbreviations, offices, ranks, plurals, kinds and places are words of English: in a wiki of
+another language they are not asked.
+
 `splits` are asked where nothing else is known: "sanfrancisco" may be san francisco.
 """
 
@@ -109,11 +112,16 @@ _REGIONS = frozenset({*STATES, *STATES.values(), *(nation for nations in NATIONS
 
 
 @lru_cache(1 << 15)
-def variants(name: str) -> tuple[str, ...]:
-    """Return other keys that a key may be stored under, likelier first; the key itself is not among them."""
+def variants(name: str, language: str = "en") -> tuple[str, ...]:
+    """Return other keys that a key may be stored under, likelier first; the key itself is not among them.
+
+    Examples:
+        >>> variants("gen powell"), variants("gen powell", "de")
+        (('powell',), ())
+    """
     words = name.split()
     found: dict[str, None] = {}
-    for rule in _RULES:
+    for rule in _ENGLISH if language == "en" else _ANY:
         found.update(dict.fromkeys(rule(words)))
     found.pop(name, None)
     found.pop("", None)
@@ -211,9 +219,10 @@ def _kind(words: list[str]) -> Iterator[str]:
         yield " ".join(words[:-1])
 
 
-_RULES = (
+_ENGLISH = (
     _company, _attached, _nation, _abbreviation, _office, _rank, _initial, _umlaut, _plural, _middle, _kind, _region,
 )  # fmt: skip
+_ANY = (_company, _initial, _umlaut, _middle)
 
 
 def splits(name: str) -> Iterator[str]:

@@ -95,7 +95,7 @@ class TitleFilter:
 
     def slots(self, hashes: Words) -> tuple[Numbers, NDArray[np.uint8]]:
         """Return the slots (3, titles) and fingerprints (titles,) of hashes."""
-        mixed = _mixed(hashes + np.uint64(self.seed) * np.uint64(0x9E3779B97F4A7C15))
+        mixed = _mixed(hashes + np.uint64(self.seed * 0x9E3779B97F4A7C15 % 2**64))
         first = (((mixed >> np.uint64(32)) * np.uint64(self.segments * self.segment)) >> np.uint64(32)).astype(np.int64)
         low = mixed.astype(np.int64) & (1 << 36) - 1
         inside = self.segment - 1
@@ -131,12 +131,17 @@ class TitleFilter:
 def _spellings(name: str) -> Iterator[str]:
     """Yield a name of several words as its title may be spelled."""
     whole = " ".join(name.replace("’", "'").split())
-    if whole.isupper():  # in capitals throughout: those of a title are guessed
-        whole = _WORD.sub(lambda word: word[0] if word[0].lower() in SMALL_WORDS else word[0].capitalize(), whole)
     bare = _POSSESSIVE.sub("", whole)
+    if bare.isupper() and max(map(len, bare.split())) > 3:  # a headline, no abbreviation: guess the title's capitals
+        whole = bare = _WORD.sub(_recased, bare)
     for spelled in dict.fromkeys((whole, bare, _ARTICLE.sub("", bare))):
         if " " in spelled:
             yield spelled
+
+
+def _recased(word: re.Match[str]) -> str:
+    lower = word[0].lower()
+    return lower if lower in SMALL_WORDS else lower.capitalize()
 
 
 def _plain(title: str) -> str:

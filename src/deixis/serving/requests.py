@@ -39,22 +39,30 @@ from deixis.settings import Settings, expected
 __all__ = [
     "DISAMBIGUATE",
     "LINK",
+    "SETTINGS_BESIDE",
     "Call",
     "CandidatesQuery",
+    "GivenCandidates",
     "GivenMention",
     "GivenText",
+    "at_most",
     "check_mentions",
+    "check_query",
+    "listed",
     "read_call",
     "read_query",
+    "read_settings",
+    "sentence",
     "shapes",
 ]
 
 Shape = Literal["document", "documents", "list"]
 SETTINGS = frozenset(Settings.model_fields)
+SETTINGS_BESIDE: Any = {name: (field.annotation, field) for name, field in Settings.model_fields.items()}
 FIELDS = ("text", "mentions", "documents", *Settings.model_fields)
 
 
-def _at_most(limit: str, unit: str) -> BeforeValidator:
+def at_most(limit: str, unit: str) -> BeforeValidator:
     """Refuse what is longer than a limit of the server, before anything is built of it."""
 
     def check(value: Any, info: ValidationInfo) -> Any:
@@ -73,11 +81,23 @@ class GivenText(BaseModel):
     model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
 
     id: str | None = None
-    text: Annotated[str, _at_most("max_text", "a document")]
+    text: Annotated[str, at_most("max_text", "a document")]
 
     def document(self) -> Document:
         """Return the document."""
         return Document(self.text, (), self.id, self.model_extra or {})
+
+
+GivenCandidates = Annotated[
+    list[str | Candidate] | None,
+    at_most("max_candidates", "a mention"),
+    Field(description="Titles or [title, prior]. If absent, the model's own names are asked; [] means none."),
+]
+
+
+def listed(given: list[str | Candidate] | None) -> tuple[Candidate, ...] | None:
+    """Return candidates as mentions have them."""
+    return None if given is None else tuple(Candidate(one) if isinstance(one, str) else one for one in given)
 
 
 class GivenMention(BaseModel):
@@ -91,23 +111,17 @@ class GivenMention(BaseModel):
     kind: Annotated[str | None, Field(description="What it names, as person or place; it is told in the answer.")] = (
         None
     )
-    candidates: Annotated[
-        list[str | Candidate] | None,
-        _at_most("max_candidates", "a mention"),
-        Field(description="Titles or [title, prior]. If absent, the model's own names are asked; [] means none."),
-    ] = None
+    candidates: GivenCandidates = None
 
     def mention(self) -> Mention:
         """Return the mention."""
-        given = self.candidates
-        listed = None if given is None else tuple(Candidate(one) if isinstance(one, str) else one for one in given)
-        return Mention(self.start, self.end, self.entity, listed, self.model_extra or {}, self.kind)
+        return Mention(self.start, self.end, self.entity, listed(self.candidates), self.model_extra or {}, self.kind)
 
 
 class GivenDocument(GivenText):
     """A text with its mentions; unknown fields come back with the answer."""
 
-    mentions: Annotated[list[GivenMention], _at_most("max_mentions", "a request")] = []
+    mentions: Annotated[list[GivenMention], at_most("max_mentions", "a request")] = []
 
     def document(self) -> Document:
         """Return the document."""
@@ -115,7 +129,7 @@ class GivenDocument(GivenText):
 
 
 class CandidatesQuery(BaseModel):
-    """What `/candidates` is asked."""
+    """A name, and perhaps a text that has it."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -134,13 +148,12 @@ def _shape(value: Any) -> Shape | None:
 
 def shapes(document: type[BaseModel], name: str, *, settings: bool = True) -> TypeAdapter[Any]:
     """Return what reads a document, a list of documents, or an object with documents, with settings beside them."""
-    fields = Settings.model_fields if settings else {}
-    beside: Any = {field: (info.annotation, info) for field, info in fields.items()}
-    listed: Any = Annotated[list[document], _at_most("max_documents", "a request")]  # type: ignore[valid-type]
+    beside = SETTINGS_BESIDE if settings else {}
+    several: Any = Annotated[list[document], at_most("max_documents", "a request")]  # type: ignore[valid-type]
     one = create_model(name, __base__=document, __doc__=document.__doc__, **beside)
     config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
-    many = create_model(f"{name}s", __config__=config, __doc__="Several documents.", documents=(listed, ...), **beside)
-    kinds: Any = Annotated[one, Tag("document")] | Annotated[many, Tag("documents")] | Annotated[listed, Tag("list")]
+    many = create_model(f"{name}s", __config__=config, __doc__="Several documents.", documents=(several, ...), **beside)
+    kinds: Any = Annotated[one, Tag("document")] | Annotated[many, Tag("documents")] | Annotated[several, Tag("list")]
     return TypeAdapter(Annotated[kinds, Discriminator(_shape)])
 
 
@@ -172,13 +185,11 @@ def read_call(body: bytes, limits: Limits, *, plain: bool = False) -> Call:
     try:
         asked = (LINK if plain else DISAMBIGUATE).validate_python(record, context=limits)
     except ValidationError as error:
-        raise HttpError(422, _sentence(error)) from None
+        raise HttpError(422, sentence(error)) from None
     shape = _shape(record)
     assert shape is not None
     given = [asked] if shape == "document" else getattr(asked, "documents", asked)
-    settings = Settings()
-    if shape != "list":
-        settings = Settings(**{name: getattr(asked, name) for name in SETTINGS & asked.model_fields_set})
+    settings = Settings() if shape == "list" else read_settings(asked)
     documents = []
     for at, item in enumerate(given):
         where = "" if shape == "document" else f"documents[{at}]."
@@ -196,6 +207,11 @@ def read_call(body: bytes, limits: Limits, *, plain: bool = False) -> Call:
     return Call(tuple(documents), settings, shape)
 
 
+def read_settings(asked: BaseModel) -> Settings:
+    """Return the settings that stand beside a text."""
+    return Settings(**{name: getattr(asked, name) for name in SETTINGS & asked.model_fields_set})
+
+
 def check_mentions(documents: Iterable[Document], limits: Limits, settings: Settings) -> None:
     """Refuse a request of too many mentions: those given, or those found."""
     count = sum(len(document.mentions) for document in documents)
@@ -210,10 +226,15 @@ def read_query(given: Mapping[str, str]) -> CandidatesQuery:
     try:
         query = CandidatesQuery.model_validate(dict(given))
     except ValidationError as error:
-        raise HttpError(422, _sentence(error)) from None
+        raise HttpError(422, sentence(error)) from None
+    check_query(query)
+    return query
+
+
+def check_query(query: CandidatesQuery) -> None:
+    """Refuse a name that its text does not have."""
     if query.text is not None and query.surface not in query.text:
         raise HttpError(422, "surface does not occur in text; expected a text that has it")
-    return query
 
 
 def _json(body: bytes) -> Any:
@@ -236,13 +257,14 @@ _EXPECTED = {
     "model_type": "an object",
     "int_type": "a whole number",
     "greater_than_equal": "a whole number of at least {ge}",
+    "too_short": "at least {min_length} item",
     "string_too_short": "at least {min_length} character",
     "string_too_long": "at most {max_length} characters",
     "union_tag_not_found": "a document, a list of documents, or an object with documents",
 }
 
 
-def _sentence(error: ValidationError) -> str:
+def sentence(error: ValidationError) -> str:
     """Say what is wrong with the first wrong field, where it is, and what was expected."""
     problem = error.errors(include_url=False)[0]
     kind, path = problem["type"], [*problem["loc"]]

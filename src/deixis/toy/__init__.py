@@ -18,7 +18,7 @@ from tokenizers import models, normalizers, pre_tokenizers
 
 from deixis.corpus.counting import build_vocabulary
 from deixis.corpus.names import NameSources, build_store
-from deixis.corpus.packing import PackingConfig
+from deixis.corpus.settings import PackingConfig
 from deixis.corpus.shards import build_windows
 from deixis.corpus.windows import WindowSet
 from deixis.documents import Document, Mention
@@ -29,7 +29,7 @@ from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.config import Config, WordsSee
 from deixis.network.encoding import Tokenizer
 from deixis.network.model import Network
-from deixis.training import Recipe, Step, TrainingData, train
+from deixis.training import Recipe, Step, train
 from deixis.wikipedia.articles import read_articles
 from deixis.wikipedia.extraction import build_articles
 
@@ -54,7 +54,7 @@ def build(folder: Path, words_see: WordsSee = "placeholders", recipe: Recipe = R
     entities = Vocabulary.load(vocabulary)
     network = make_network(len(tokenizer), len(entities), words_see)
     windows = WindowSet.open(folder / "windows", "train", entities)
-    yield from train(network, TrainingData.of_windows(windows, tokenizer), recipe)
+    yield from train(network, tokenizer, windows, recipe)
     names = FromStore.of(entities, Names.open(store))
     ModelFolder(network, tokenizer, entities).save(folder / "model", source=names)
 

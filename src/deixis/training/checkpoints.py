@@ -21,17 +21,10 @@ from deixis.artefacts import MANIFEST, Manifest, folder_aside
 from deixis.errors import ArtefactError, InputError
 from deixis.training.recipe import Recipe
 
-__all__ = ["Saved", "Saving"]
+__all__ = ["Saving"]
 
 STATE = "state.safetensors"
 FREE = ("precision", "compile", "pieces_at_once", "steps")  # fields that may change between a run and its resumption
-
-
-@dataclass(frozen=True, slots=True)
-class Saved:
-    """The tensors of a checkpoint by name."""
-
-    tensors: dict[str, Tensor]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +40,12 @@ class Saving:
         """Whether a checkpoint is to be written after this step, from 1."""
         return self.every is not None and step % self.every == 0
 
-    def save(self, saved: Saved, step: int, recipe: Recipe) -> None:
+    def save(self, saved: dict[str, Tensor], step: int, recipe: Recipe) -> None:
         """Write a checkpoint aside and rename it, then remove the oldest; a failure leaves the others whole."""
         parameters = {"recipe": recipe.to_json(), "step": step}
         with folder_aside(self.folder / f"step-{step:08}") as aside:
             try:
-                save_file({name: x.contiguous().cpu() for name, x in saved.tensors.items()}, aside / STATE)
+                save_file({name: x.contiguous().cpu() for name, x in saved.items()}, aside / STATE)
             except SafetensorError as error:  # its name for every failure to write
                 raise InputError(
                     f"cannot write a checkpoint to {self.folder} ({error}); free space there and run again: it goes on "
@@ -62,7 +55,7 @@ class Saving:
         for old in self._all()[: -self.keep]:
             shutil.rmtree(old, ignore_errors=True)
 
-    def newest(self, recipe: Recipe) -> tuple[int, Saved] | None:
+    def newest(self, recipe: Recipe) -> tuple[int, dict[str, Tensor]] | None:
         """Read the newest checkpoint; one of another recipe is refused."""
         found = self._all()
         if not found:
@@ -70,7 +63,7 @@ class Saving:
         manifest = Manifest.load(found[-1] / MANIFEST, "checkpoint")
         self._check(manifest, recipe, found[-1])
         try:
-            return int(manifest.parameters["step"]), Saved(load_file(found[-1] / STATE))
+            return int(manifest.parameters["step"]), load_file(found[-1] / STATE)
         except (SafetensorError, OSError) as error:
             raise ArtefactError(f"{found[-1] / STATE} is damaged ({error}); remove {found[-1]} to go on") from None
 

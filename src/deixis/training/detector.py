@@ -11,17 +11,13 @@ A line of the data is a text with its names, or a document of document JSONL, wh
 
 What is not known takes no part in the loss: a word is asked only that its tag be one of those that may be true.
 Capitals are unreliable, so a part of the windows is learned as if written in lower case, in capitals or as a headline.
-
-python -m deixis.training.detector MODEL DATA... -o detector.safetensors --device cuda
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import logging
 import math
-import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -33,13 +29,12 @@ import torch
 from numpy.typing import NDArray
 
 from deixis.artefacts import read_lines
-from deixis.errors import DeixisError, InputError
-from deixis.folder.model_folder import ModelFolder
+from deixis.errors import InputError
 from deixis.network.detector import KINDS, TAGS, DetectorHead, LearnedDetector, WordWindow, kind_tags, pack_words
 from deixis.network.encoding import MAX_PIECES, Tokenizer
 from deixis.network.model import Network
-from deixis.network.precision import compute_in
 from deixis.network.word_features import CASES, split_words, with_case, word_features
+from deixis.training.recipe import DetectorRecipe
 
 __all__ = ["DetectorRecipe", "MarkedText", "Score", "read_marked_texts", "score_detector", "train_detector"]
 
@@ -62,20 +57,6 @@ class MarkedText:
     partial: bool = False  # of these too, not all names are marked
     source: str = ""
     held_out: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DetectorRecipe:
-    """How a head is trained."""
-
-    epochs: float = 12.0
-    batch_pieces: int = 16384
-    rate: float = 2e-3
-    weight_decay: float = 0.01
-    size: int = 160
-    layers: tuple[int, ...] = ()  # none given: a third of the way up, two thirds, and the last
-    cases: float = 0.4  # the share of windows that are learned with other capitals
-    seed: int = 0
 
 
 def read_marked_texts(paths: Iterable[Path]) -> Iterator[MarkedText]:
@@ -325,36 +306,3 @@ def score_detector(detector: LearnedDetector, texts: Iterable[MarkedText]) -> li
             kind=score.kind + sum(golds[span] == found[span] for span in both),
         )
     return list(scores.values())
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Train a detector where only torch, tokenizers, safetensors and numpy are installed; return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m deixis.training.detector", description="Train a detector.")
-    parser.add_argument("model", type=Path, help="a model folder, whose encoder stays as it is")
-    parser.add_argument("data", type=Path, nargs="+", help="JSONL: texts with their spans")
-    parser.add_argument("--out", "-o", type=Path, required=True, help="the detector.safetensors to write")
-    parser.add_argument("--device", default="cpu")
-    for name, kind in (("epochs", float), ("batch_pieces", int), ("rate", float), ("size", int), ("seed", int)):
-        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=getattr(DetectorRecipe(), name))
-    given = parser.parse_args(arguments)
-    logging.basicConfig(format="%(message)s", stream=sys.stderr, level=logging.INFO)
-    try:
-        model, device = ModelFolder.load(given.model), torch.device(given.device)
-        if device.type == "cuda":
-            compute_in(model.network, "bf16")
-        network = model.network.to(device).eval()
-        texts = list(read_marked_texts(given.data))
-        names = ("epochs", "batch_pieces", "rate", "size", "seed")
-        recipe = DetectorRecipe(**{name: getattr(given, name) for name in names})
-        head = train_detector(network, model.tokenizer, texts, recipe)
-        head.save(given.out)
-        for score in score_detector(LearnedDetector(network, model.tokenizer, head), texts):
-            print(score, flush=True)
-    except DeixisError as error:
-        print(f"deixis: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

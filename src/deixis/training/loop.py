@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from deixis.corpus.windows import WindowSet
 from deixis.errors import DeixisError
+from deixis.network.encoding import Tokenizer
 from deixis.network.model import Network
-from deixis.training.checkpoints import Saved, Saving
-from deixis.training.data import TrainingData
+from deixis.training.checkpoints import Saving
 from deixis.training.descriptions import DescribedTable
 from deixis.training.distributed import Processes
 from deixis.training.objectives import AddedLoss, outcome
@@ -64,10 +65,11 @@ class Step:
 
 def train(
     network: Network,
-    data: TrainingData,
+    tokenizer: Tokenizer,
+    data: WindowSet,
     recipe: Recipe,
     *,
-    held_out: TrainingData | None = None,
+    held_out: WindowSet | None = None,
     processes: Processes | None = None,
     saving: Saving | None = None,
     added: AddedLoss | None = None,
@@ -79,7 +81,7 @@ def train(
     exhausted the network holds the trained weights, in fp32. What `added` returns is added to the loss of each pass.
     """
     processes = processes or Processes()
-    run = _Run(network, Plan.of(data, recipe), processes, added)
+    run = _Run(network, Plan.of(data, tokenizer, recipe), processes, added)
     first = 0 if saving is None else run.restore(saving)
     steps = ahead(run.plan.run(first, processes.rank, processes.size), pin=processes.device.type == "cuda")
     watch = _Watch(check_every)
@@ -144,19 +146,15 @@ class _Run:
             norm,
         )
 
-    def with_held_out(self, step: Step, data: TrainingData) -> Step:
+    def with_held_out(self, step: Step, data: WindowSet) -> Step:
         """Return the step with what held-out windows say of the network now."""
-        return replace(step, held_out=evaluate(self.network, data, self.recipe, self.processes))
-
-    def saved(self) -> Saved:
-        """Return all tensors that a later run needs to go on."""
-        weights = {f"weight/{name}": parameter.detach() for name, parameter in self.optimiser.named.items()}
-        return Saved({**weights, **self.optimiser.state()})
+        return replace(step, held_out=evaluate(self.network, self.plan.tokenizer, data, self.recipe, self.processes))
 
     def save(self, saving: Saving, step: int) -> None:
         """Write a checkpoint, from one process, while the others wait."""
         if self.processes.leads:
-            saving.save(self.saved(), step, self.recipe)
+            weights = {f"weight/{name}": parameter.detach() for name, parameter in self.optimiser.named.items()}
+            saving.save({**weights, **self.optimiser.state()}, step, self.recipe)
         self.processes.wait()
 
     @torch.no_grad()
@@ -167,8 +165,8 @@ class _Run:
             return 0
         step, saved = found
         for name, parameter in self.optimiser.named.items():
-            parameter.copy_(saved.tensors[f"weight/{name}"])
-        self.optimiser.restore(saved.tensors)
+            parameter.copy_(saved[f"weight/{name}"])
+        self.optimiser.restore(saved)
         return step
 
     def close(self) -> None:
@@ -203,10 +201,12 @@ class _Watch:
 
 
 @torch.no_grad()
-def evaluate(network: Network, data: TrainingData, recipe: Recipe, processes: Processes | None = None) -> HeldOut:
+def evaluate(
+    network: Network, tokenizer: Tokenizer, data: WindowSet, recipe: Recipe, processes: Processes | None = None
+) -> HeldOut:
     """Predict the masked entities of held-out windows; the masks are always the same."""
     processes = processes or Processes()
-    plan = Plan.of(data, replace(recipe, word_dropout=0.0))
+    plan = Plan.of(data, tokenizer, replace(recipe, word_dropout=0.0))
     was = network.training
     network.eval()
     sums = torch.zeros(3, device=processes.device, dtype=torch.float64)

@@ -4,95 +4,87 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal
 
 from deixis.errors import InputError
+from deixis.training.fields import About, Fields
 
-__all__ = ["PRESETS", "Recipe", "read_recipe"]
+__all__ = ["PRESETS", "DetectorRecipe", "Recipe", "read_recipe"]
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
+@dataclass(frozen=True)
+class Recipe(Fields):
     """How a network is trained; the defaults are what the paper's stages have in common."""
 
     # What is trained, on what.
-    train: Literal["new", "all", "all-but-entities"] = "all"  # "new": what BERT does not have; the last: not B, b_o
-    candidate_weight: float = 0.0  # 0: the loss of equation 1; 1: of equation 3, over candidates; between: mixed
-    mask_rate: float = 0.3  # the part of a window's entities that become [MASK], at least one
-    mask_rate_high: float | None = None  # each window draws its rate between mask_rate and this; None: mask_rate
-    candidates: int = 30  # of a mention, by prior, take part in equation 3
+    train: Annotated[
+        Literal["new", "all", "all-but-entities"],
+        About("What is trained: new: what BERT does not have; all-but-entities: not B and b_o."),
+    ] = "all"
+    candidate_weight: Annotated[
+        float, About("0: the loss of equation 1; 1: of equation 3, over candidates; between: mixed.", 0, 1)
+    ] = 0.0
+    mask_rate: Annotated[
+        float, About("The part of a window's entities that become [MASK], at least one entity.", 0, 1)
+    ] = 0.3
+    mask_rate_high: Annotated[
+        float | None, About("Each window draws its rate between mask_rate and this; none: mask_rate.", 0, 1)
+    ] = None
+    candidates: Annotated[int, About("Candidates of a mention, by prior, that take part in equation 3.", 1)] = 30
 
     # How long, how fast. A step is one update, an epoch every window once.
-    epochs: float = 1.0
-    steps: int | None = None  # stop here all the same
-    batch: int = 2048  # windows a step, over all processes
-    pieces_at_once: int = 131_072  # of a process in one pass; a step takes as many passes as it needs
-    learning_rate: float = 5e-5
-    encoder_rate: float | None = None  # of what came from BERT; None: learning_rate
-    entity_rate: float | None = None  # of B and b_o; None: learning_rate
-    layer_decay: float = 1.0  # each layer's rate is this times that of the layer above
-    warmup_steps: int = 0  # the rate rises from 0 over so many steps
-    warmup_fraction: float = 0.0  # … and at least this part of all steps
-    decay: Literal["none", "linear"] = "linear"  # after the warm-up
+    epochs: Annotated[float, About("How often each window is read.", 0)] = 1.0
+    steps: Annotated[int | None, About("Stop after this many steps all the same.", 1)] = None
+    batch: Annotated[int, About("Windows a step, over all processes.", 1)] = 2048
+    pieces_at_once: Annotated[
+        int, About("Word pieces of a process in one pass; a step takes as many passes as it needs.", 1)
+    ] = 131_072
+    learning_rate: Annotated[float, About("The highest learning rate.", 0)] = 5e-5
+    encoder_rate: Annotated[float | None, About("That of what came from BERT; none: learning_rate.", 0)] = None
+    entity_rate: Annotated[float | None, About("That of B and b_o; none: learning_rate.", 0)] = None
+    layer_decay: Annotated[float, About("Each layer's rate is this times that of the layer above.", 0, 1)] = 1.0
+    warmup_steps: Annotated[int, About("The rate rises from 0 over so many steps.", 0)] = 0
+    warmup_fraction: Annotated[float, About("… and over at least this part of all steps.", 0, 1)] = 0.0
+    decay: Annotated[Literal["none", "linear"], About("What the rate does after the warm-up.")] = "linear"
 
     # AdamW and regularisation.
-    beta1: float = 0.9
-    beta2: float = 0.999
-    epsilon: float = 1e-6
-    weight_decay: float = 0.01  # not of biases and layer norms
-    clip: float = 1.0  # largest norm of the gradient; 0: any
-    dropout: float = 0.1
-    attention_dropout: float | None = None  # None: dropout
-    word_dropout: float = 0.0  # the part of the word pieces that are read as [MASK]
-    row_dropout: float = 0.0  # the part of the entities that have only their text in a pass; for rows from text
+    beta1: Annotated[float, About("AdamW's first decay.", 0, 1)] = 0.9
+    beta2: Annotated[float, About("AdamW's second decay.", 0, 1)] = 0.999
+    epsilon: Annotated[float, About("AdamW's epsilon.", 0)] = 1e-6
+    weight_decay: Annotated[float, About("Weight decay, but of biases and layer norms.", 0)] = 0.01
+    clip: Annotated[float, About("The largest norm of the gradient; 0: any.", 0)] = 1.0
+    dropout: Annotated[float, About("Dropout.", 0, 0.99)] = 0.1
+    attention_dropout: Annotated[float | None, About("Dropout of attention; none: dropout.", 0, 0.99)] = None
+    word_dropout: Annotated[float, About("The part of the word pieces that are read as [MASK].", 0, 0.99)] = 0.0
+    row_dropout: Annotated[
+        float, About("For rows from text: the part of the entities that have only their text in a pass.", 0, 0.99)
+    ] = 0.0
 
     # The machine.
-    seed: int = 0
-    precision: Literal["auto", "fp32", "bf16"] = "auto"  # auto: bf16 on a GPU
-    compile: Literal["auto", "on", "off"] = "auto"  # auto: on a GPU
-
-    def __post_init__(self) -> None:
-        for name, kind in get_type_hints(Recipe).items():
-            _check(name, getattr(self, name), kind)
-        for name, low, high in _RANGES:
-            value = getattr(self, name)
-            if value is not None and not low <= value <= high:
-                raise InputError(f"{name} is {value}; expected {low} to {high}")
-
-    def with_settings(self, settings: Mapping[str, Any]) -> Recipe:
-        """Return the recipe with other values; texts are read as the field's type, unknown fields are refused."""
-        hints = get_type_hints(Recipe)
-        for name in settings:
-            if name not in hints:
-                raise InputError(f"a recipe has no field {name!r}; its fields are {', '.join(hints)}")
-        return replace(self, **{name: _read(name, value, hints[name]) for name, value in settings.items()})
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as a JSON object."""
-        return asdict(self)
+    seed: Annotated[int, About("What chance starts from.")] = 0
+    precision: Annotated[
+        Literal["auto", "fp32", "bf16"], About("What the network computes in; auto: bf16 on a GPU.")
+    ] = "auto"
+    compile: Annotated[Literal["auto", "on", "off"], About("Compile the layers; auto: on a GPU.")] = "auto"
 
 
-_INFINITE = float("inf")
-_RANGES: tuple[tuple[str, float, float], ...] = (
-    ("candidate_weight", 0, 1),
-    ("mask_rate", 0, 1),
-    ("mask_rate_high", 0, 1),
-    ("candidates", 1, _INFINITE),
-    ("epochs", 0, _INFINITE),
-    ("batch", 1, _INFINITE),
-    ("pieces_at_once", 1, _INFINITE),
-    ("layer_decay", 0, 1),
-    ("warmup_steps", 0, _INFINITE),
-    ("warmup_fraction", 0, 1),
-    ("clip", 0, _INFINITE),
-    ("dropout", 0, 0.99),
-    ("attention_dropout", 0, 0.99),
-    ("word_dropout", 0, 0.99),
-    ("row_dropout", 0, 0.99),
-)
+@dataclass(frozen=True, kw_only=True)
+class DetectorRecipe(Fields):
+    """How the head of a detector is trained."""
+
+    epochs: Annotated[float, About("How often each text is read.", 0)] = 12.0
+    batch_pieces: Annotated[int, About("Word pieces of a step.", 1)] = 4096
+    rate: Annotated[float, About("The highest learning rate.", 0)] = 2e-3
+    weight_decay: Annotated[float, About("Weight decay.", 0)] = 0.01
+    size: Annotated[int, About("Width of the head.", 1)] = 160
+    layers: Annotated[
+        tuple[int, ...],
+        About("Layers whose states the head reads; if not given, a third of the way up, two thirds, and the last.", 1),
+    ] = ()
+    cases: Annotated[float, About("The part of the windows that are learned with other capitals.", 0, 1)] = 0.4
+    seed: Annotated[int, About("What chance starts from.")] = 0
 
 
 def read_recipe(preset: str, file: Path | None = None, settings: Sequence[str] = ()) -> Recipe:
@@ -113,50 +105,11 @@ def read_recipe(preset: str, file: Path | None = None, settings: Sequence[str] =
 
 def _toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text())
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"{path} does not exist; expected a recipe in TOML") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is no TOML: {error}") from None
-
-
-def _choices(kind: Any) -> tuple[Any, ...]:
-    """Return what a field may be: types, or the values of a Literal."""
-    return get_args(kind) if get_origin(kind) in (Union, UnionType, Literal) else (kind,)
-
-
-def _check(name: str, value: Any, kind: Any) -> None:
-    choices = _choices(kind)
-    if get_origin(kind) is Literal:
-        if value not in choices:
-            raise InputError(f"{name} is {value!r}; expected one of {', '.join(map(str, choices))}")
-        return
-    allowed = (*choices, int) if float in choices else choices
-    if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in choices):
-        raise InputError(f"{name} is {value!r}; expected {_named(choices)}")
-
-
-def _named(choices: tuple[Any, ...]) -> str:
-    names = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", type(None): "none"}
-    return " or ".join(names[choice] for choice in choices)
-
-
-def _read(name: str, value: Any, kind: Any) -> Any:
-    """Read a text as a field's type; what TOML has typed already passes."""
-    choices = _choices(kind)
-    if not isinstance(value, str) or str in choices or get_origin(kind) is Literal:
-        return value
-    if value.lower() == "none" and type(None) in choices:
-        return None
-    if bool in choices and value.lower() in ("true", "false"):
-        return value.lower() == "true"
-    for number in (int, float):
-        if number in choices:
-            try:
-                return number(value)
-            except ValueError:
-                continue
-    raise InputError(f"{name} is {value!r}; expected {_named(choices)}")
 
 
 _LARGE = 32_768  # pieces at once: about 30 GiB with BERT-large

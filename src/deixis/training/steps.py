@@ -14,10 +14,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from deixis.corpus.windows import WindowSet
 from deixis.errors import InputError
 from deixis.network.batching import Batch, pack
+from deixis.network.encoding import Tokenizer
 from deixis.network.special import MASK
-from deixis.training.data import TrainingData
 from deixis.training.masking import choose_masked, choose_words
 from deixis.training.recipe import Recipe
 
@@ -77,12 +78,13 @@ class StepData:
 class Plan:
     """Which windows make which step; the same for every process, and a function of the recipe and the data alone."""
 
-    data: TrainingData
+    data: WindowSet
+    tokenizer: Tokenizer
     recipe: Recipe
     windows: Ints  # those that have something to predict
 
     @classmethod
-    def of(cls, data: TrainingData, recipe: Recipe) -> Plan:
+    def of(cls, data: WindowSet, tokenizer: Tokenizer, recipe: Recipe) -> Plan:
         """Plan a run; data without anything to predict are refused."""
         windows = data.usable()
         if not len(windows):
@@ -92,7 +94,7 @@ class Plan:
                 "candidate_weight is above 0 but the data have no candidates; give documents or windows with "
                 "candidates, or set candidate_weight=0"
             )
-        return cls(data, recipe, windows)
+        return cls(data, tokenizer, recipe, windows)
 
     @property
     def steps_per_epoch(self) -> int:
@@ -150,17 +152,18 @@ class Plan:
         ends = np.cumsum(lengths)
         inside = np.ones(len(pieces), bool)
         inside[ends - lengths] = inside[ends - 1] = False
-        pieces[ends - lengths], pieces[ends - 1] = data.cls, data.sep
+        pieces[ends - lengths], pieces[ends - 1] = self.tokenizer.cls, self.tokenizer.sep
         places = _ranges(data.window_offsets[chosen], data.window_offsets[chosen + 1])[0]
         pieces[inside] = data.pieces[places]
         if recipe.word_dropout > 0:
-            pieces[np.flatnonzero(inside)[choose_words(places, recipe.word_dropout, recipe.seed, epoch)]] = data.mask
+            dropped = np.flatnonzero(inside)[choose_words(places, recipe.word_dropout, recipe.seed, epoch)]
+            pieces[dropped] = self.tokenizer.mask
         counts = data.mention_offsets[chosen + 1] - data.mention_offsets[chosen]
         rows = data.rows[mentions].astype(np.int64)
         batch = pack(pieces, lengths, data.spans[mentions].astype(np.int64) + 1, counts)  # 1: behind [CLS]
         candidates = None
         if data.candidates is not None:
-            candidates = torch.from_numpy(data.candidates[mentions[masked]].astype(np.int64))
+            candidates = torch.from_numpy(data.candidates[mentions[masked], : recipe.candidates].astype(np.int64))
         return Pass(
             batch,
             torch.from_numpy(np.where(masked, MASK, rows)),
