@@ -6,7 +6,7 @@ BASE := $(VENV)/.base
 SETUP := $(VENV)/.setup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-toy test test-quick check format docs bench clean
+.PHONY: help setup demo demo-toy test test-quick check format wheel docs bench clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,10 @@ check: $(SETUP)  ## lint, formatting and types
 format: $(SETUP)  ## format the code and mend what can be mended
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+wheel: $(SETUP)  ## build the wheel, with the packaged model, and the source distribution into dist/
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
 
 docs: $(SETUP)  ## build the site: tutorial, how-tos, explanation, reference; open build/docs/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
