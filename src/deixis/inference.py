@@ -167,7 +167,12 @@ class Disambiguator:
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """The entities in the order of their rows; of knowledge it is made when asked for."""
+        """The entities in the order of their rows; of knowledge it is made when asked for.
+
+        Examples:
+            >>> "Falcon (boat)" in Disambiguator.load("velm/model").vocabulary
+            True
+        """
         return self.knowledge if isinstance(self.knowledge, Vocabulary) else self.knowledge.vocabulary
 
     def __call__(self, text: str, settings: Settings | None = None, **changes: Any) -> Resolutions:

@@ -70,9 +70,7 @@ def link(
     table: InTable,
     cluster: Cluster,
     inputs: list[str] = typer.Argument(
-        None,
-        metavar="[TEXT | FILE...]",
-        help="A text, or files: plain text, document JSONL, or a table; else standard input.",
+        None, metavar="[TEXT | FILE...]", help="A text, or files: text, document JSONL, a table; else standard input."
     ),
     model: Path | None = typer.Option(None, "--model", "-m", help="The model folder; the packaged model if not given."),
     json: bool = typer.Option(False, "--json", help="Write document JSONL; of many documents it is the default."),
@@ -119,18 +117,17 @@ def link(
         _over_ray(given, output, model, cluster, options)
         return
     paths = _paths(given)
+    # The model is opened for the first texts: what is wrong with a table is said before.
+    opened = functools.cache(functools.partial(_opened, model, machine, detection_threshold, wikidata))
     if table.column is not None or table.nested or any(map(_is_table, paths or ())):
         if json or html:
             raise typer.BadParameter("--json and --html are not for tables; the suffix of --output says the format")
-        # The model is opened for the first texts: what is wrong with a table is said before.
-        opened = functools.cache(functools.partial(_opened, model, machine, detection_threshold, wikidata))
         _link_table(paths, table, output, settings, opened)
         return
-    documents = _texts(given) if paths is None else _files(paths)
-    results = _opened(model, machine, detection_threshold, wikidata).link_many(documents, settings)
-    many = paths is not None and (len(paths) > 1 or any(map(_is_jsonl, paths)))
-    if many or json or html or output:
-        _write(results, output, html, None if paths is None or any(map(_is_jsonl, paths)) else len(paths))
+    results = opened().link_many(_texts(given) if paths is None else _files(paths), settings)
+    lines = paths is not None and any(map(_is_jsonl, paths))
+    if lines or json or html or output or len(paths or ()) > 1:
+        _write(results, output, html, None if paths is None or lines else len(paths))
     else:
         _show(results)
 

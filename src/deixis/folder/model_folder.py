@@ -134,8 +134,8 @@ class ModelFolder:
 
     Examples:
         >>> parts = ModelFolder.load(Path("velm/model"))
-        >>> parts.network.config.words_see, parts.linking
-        ('placeholders', Linking(names=None, answers=0.0, prior=0.0))
+        >>> parts.network.config.words_see, parts.linking.answers
+        ('placeholders', 0.0)
         >>> manifest = parts.save(Path("small"), table="int8")
         >>> sorted(manifest.files)[-1]
         'tokenizer.json'

@@ -147,19 +147,20 @@ class DeixisPipe:
         """Resolve the mentions of many documents, batched together."""
         waiting = iter(stream)
         while docs := list(islice(waiting, batch_size)):
-            answers = self.disambiguator.disambiguate_many(self._documents(docs), self._settings)
-            for doc, resolutions in zip(docs, answers, strict=True):
+            for doc, resolutions in zip(docs, self._linked(docs), strict=True):
                 _keep(doc, resolutions)
                 doc.set_ents(_linked_ents(doc, resolutions, self.config["kb_id"]))
                 yield doc
 
-    def _documents(self, docs: list[Doc]) -> Iterator[Document]:
-        """Yield documents with their mentions: the entities of a recogniser, or what our detector finds."""
+    def _linked(self, docs: list[Doc]) -> Iterator[Resolutions]:
+        """Yield the resolutions of documents: of the entities of a recogniser, or of what our detector finds."""
         mentions = self.config["mentions"]
         ours = [mentions == "deixis" or (mentions == "auto" and not doc.has_annotation("ENT_IOB")) for doc in docs]
-        found = self.disambiguator.find_many([doc.text for doc, unread in zip(docs, ours, strict=True) if unread])
-        for doc, unread in zip(docs, ours, strict=True):
-            yield next(found) if unread else self._recognised(doc)
+        pairs = list(zip(docs, ours, strict=True))
+        texts, known = [doc.text for doc, own in pairs if own], [self._recognised(doc) for doc, own in pairs if not own]
+        found = self.disambiguator.link_many(texts, self._settings)
+        given = self.disambiguator.disambiguate_many(known, self._settings)
+        yield from (next(found if own else given) for own in ours)
 
     def _recognised(self, doc: Doc) -> Document:
         kept = [ent for ent in doc.ents if ent.label_ not in self._left_out]

@@ -178,11 +178,12 @@ class NamesBuilder:
         popularity = np.zeros(len(ordered), np.uint32)
         for number, count in self._popularity.items():
             popularity[places[number]] = count
-        encoded = [title.encode() for title in ordered]
+        sizes = array("I")
         with write_aside(folder / "titles.bin") as file:
-            file.writelines(encoded)
+            for title in ordered:
+                sizes.append(file.write(title.encode()))
         return {
-            "titles-offsets": np.cumsum([0, *map(len, encoded)]).astype(np.uint32),
+            "titles-offsets": np.concatenate(([0], np.cumsum(sizes))).astype(np.uint32),
             "popularity": popularity,
             **self._name_arrays(places, folder / "names.marisa", smoothing * popularity),
             **self._part_arrays(places, popularity, folder / "parts.marisa"),
