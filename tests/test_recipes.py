@@ -11,6 +11,7 @@ import orjson
 import pytest
 
 from deixis.datasets.catalogue import SETS
+from deixis.documents import Candidate, Document, Mention
 from deixis.errors import ArtefactError
 from deixis.folder import model_folder as checkpoints
 from tests.folder.test_model_folder import parts
@@ -36,6 +37,16 @@ def test_reports_of_another_model_are_refused(card: Any, tmp_path: Path) -> None
     parts().save(tmp_path / "other")
     with pytest.raises(ArtefactError, match="evaluate this folder"):
         card.render(tmp_path / "other", [report])
+
+
+def test_titles_of_included_lists_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(RECIPE))
+    listed = (Candidate("Velm Cup (rowing)"), Candidate("Ada Marlow (rower)"))
+    document = Document("Marlow rowed.", (Mention(0, 6, "Ada Marlow (rower)", listed), Mention(7, 12, "Velm")))
+    (tmp_path / "velm.jsonl").write_bytes(document.to_json() + b"\n")
+    include = importlib.import_module("include")
+    assert include.write_titles(tmp_path, {str(tmp_path / "velm.jsonl"): "none"}, tmp_path / "include.txt") == 2
+    assert (tmp_path / "include.txt").read_text() == "Ada Marlow (rower)\nVelm Cup (rowing)\n"
 
 
 def test_included_are_lists_that_there_are() -> None:
