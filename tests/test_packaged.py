@@ -17,7 +17,7 @@ from deixis.cli import app
 from deixis.errors import ArtefactError
 from deixis.folder import model_folder as checkpoints
 
-LIMIT = 95e6  # bytes in a wheel: a package index takes 100 MB
+LIMIT = 98.5e6  # bytes in a wheel: a package index takes 100 MB
 
 
 @pytest.fixture

@@ -17,9 +17,7 @@ manifest.json          digests of all but the card, parents
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import getpass
 import json
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -385,18 +383,9 @@ def opened(folder: Path) -> tuple[Path, Manifest]:
     if not folder.is_dir():
         raise ArtefactError(f"{folder} is not a directory; expected a deixis model folder")
     manifest = Manifest.load(folder / MANIFEST, "model")
-    if f"{OLD_STORE}/{MANIFEST}" not in manifest.files:
-        return folder, manifest
-    if folder.resolve() != PACKAGED.resolve():
+    if f"{OLD_STORE}/{MANIFEST}" in manifest.files:
         raise ArtefactError(f"{folder} was written by an earlier deixis; convert it: deixis assemble {folder} -o NEW")
-    # Until the packaged model is shipped in this format it is converted when it is first opened.
-    target = Path(tempfile.gettempdir()) / f"deixis-{manifest.digest[:16]}-{getpass.getuser()}"
-    if not (target / MANIFEST).exists():
-        with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
-            assemble_folder(folder, Path(scratch) / "model")
-            with contextlib.suppress(OSError):  # another process was faster
-                (Path(scratch) / "model").rename(target)
-    return target, Manifest.load(target / MANIFEST, "model")
+    return folder, manifest
 
 
 def read_old(folder: Path) -> tuple[ModelFolder, Names | None]:
