@@ -77,7 +77,7 @@ def amounts(unit: float = 1.0) -> tuple[float, ...]:
 
     Examples:
         >>> [round(amounts()[code]) for code in (0, 1, 63, 74, 255)]
-        [0, 1, 63, 128, 35611430]
+        [0, 1, 63, 128, 35962750]
     """
     codes = np.arange(256)
     return tuple((np.where(codes < EXACT, codes, EXACT * 2 ** ((codes - EXACT) / PER_OCTAVE)) * unit).tolist())
