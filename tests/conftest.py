@@ -10,6 +10,11 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says what else the machine does.
+settings.register_profile("deixis", deadline=None)
+settings.load_profile("deixis")
 
 # A test that uses one of these fixtures gets its marker; the markers are declared in pyproject.toml.
 MARKERS = {"island": "slow", "benchmarks": "slow", "browser": "browser", "running": "ray"}
