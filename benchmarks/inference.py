@@ -545,7 +545,7 @@ def exact(nlp: Disambiguator, documents: Sequence[Document]) -> None:
     steps = answers = 0
     behind: list[float] = []
     for document, result in zip(documents, nlp.disambiguate_many(documents, settings), strict=True):
-        options = nlp._begin(document, settings).choices
+        options = nlp._begin(document, None, settings).choices
         encoding = nlp.tokenizer.encode(document.text, [(m.start, m.end) for m in document.mentions])
         for window in windows_of(nlp.tokenizer, encoding, "simple"):
             given = [options[mention] for mention in window.mentions.tolist()]

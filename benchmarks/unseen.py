@@ -124,7 +124,8 @@ def drawn(own: dict[str, Link], others: list[Link], number: int, seed: int) -> t
     """Draw the held-out links, and links of others that have one of their names."""
     dice = random.Random(seed)
     chosen = [own[title] for title in dice.sample(sorted(own), min(number, len(own)))]
-    names, taken, kept = {link.name for link in chosen}, Counter[str](), []
+    names, taken = {link.name for link in chosen}, Counter[str]()
+    kept: list[Link] = []
     for link in dice.sample(others, len(others)):
         if link.name in names and taken[link.name] < OF_A_NAME and len(kept) < number:
             taken[link.name] += 1
@@ -202,7 +203,8 @@ def main() -> None:
         print(f"{'what they take':34} {'n':>7} {'before':>7} {'after':>7} {'points':>7}")
         same = [link.document for link in beside]
         compare("others with one of their names", right(without, same), right(added, same))
-        before, after = [], []
+        before: list[bool] = []
+        after: list[bool] = []
         for name in SETS if given.data is not None else ():
             documents = open_dataset(given.data, name).in_kb().documents[: given.documents]
             pair = right(without, documents), right(added, documents)

@@ -36,7 +36,8 @@ SMOOTHING = 0.25  # as folder/wiki.py has it
 
 def words(number: int, seed: int) -> list[str]:
     """Return different words of two to four syllables."""
-    drawn, found = random.Random(seed), {}
+    drawn = random.Random(seed)
+    found: dict[str, None] = {}
     while len(found) < number:
         found["".join(drawn.choices(SYLLABLES, k=drawn.choice((2, 2, 3, 3, 4)))).capitalize()] = None
     return list(found)
@@ -229,7 +230,7 @@ def add(given: argparse.Namespace) -> None:
     ]
     new, removed = given.work / "new.jsonl", given.work / "removed.txt"
     new.write_text("".join(json.dumps(record) + "\n" for record in records))
-    removed.write_text("".join(record["title"] + "\n" for record in records))
+    removed.write_text("".join(f"{record['title']}\n" for record in records))
     wiki, more, less = given.work / "wiki", given.work / "more", given.work / "less"
     steps: Sequence[tuple[str, list[object]]] = (
         ("added", ["add", wiki, new, "-o", more]),

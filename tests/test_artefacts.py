@@ -33,7 +33,12 @@ def test_large_files_are_not_read_whole_and_what_is_wrong_is_told(
     assert set(manifest.samples) == {"large"}
     assert manifest.digest == make(tmp_path / "again").digest
     read: list[Path] = []
-    monkeypatch.setattr(artefacts, "digest_file", lambda path: read.append(path) or digest_file(path))
+
+    def noted(path: Path) -> str:
+        read.append(path)
+        return digest_file(path)
+
+    monkeypatch.setattr(artefacts, "digest_file", noted)
     manifest.verify(tmp_path / "made")
     assert [path.name for path in read] == ["small"]
     large = tmp_path / "made" / "large"

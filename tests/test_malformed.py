@@ -73,12 +73,12 @@ TABLES: list[tuple[list[str], str, int]] = [
     (["{}/cut.parquet"], "{}/cut.parquet is no Parquet file", 1),
     (["{}/numbers.parquet"], "{}/numbers.parquet: text is a column of int64; expected texts", 1),
     (["{}/nulls.parquet"], "1 row of {}/nulls.parquet could not be read; the others are done", 1),
-    (["{}/good.csv", "-o", "{}/out.xlsx"], "{}/out.xlsx is no table by its name; expected one that ends in .csv", 1),
+    (["{}/good.csv", "-o", "{}/out.xlsx"], "{}/out.xlsx is not a table by its name; expected a name that ends", 1),
     (["{}/good.csv", "-o", "{}/good.csv"], "{}/good.csv is the table that is read", 1),
     (["{}/good.csv", "-o", "{}/none/out.csv"], "cannot write {}/none/out.csv", 1),
     (["{}/good.csv", "{}/ragged.csv"], "tables are linked one at a time", 1),
     (["Marlow won.", "--column", "text"], "tables are linked one at a time", 1),
-    (["{}/latin.txt", "--column", "text"], "{}/latin.txt is no table by its name", 1),
+    (["{}/latin.txt", "--column", "text"], "{}/latin.txt is not a table by its name", 1),
     (["{}/good.csv", "--json"], "--json and --html are not for tables", 2),
 ]
 BIG = b'{"text": "' + b"a" * (8 << 20) + b'"}'
@@ -168,7 +168,7 @@ def test_requests(client: TestClient, method: str, path: str, given: dict[str, A
 def test_a_server_without_names_says_so() -> None:
     with TestClient(create_app(replace(make_model(), candidates=None))) as client:
         answer = client.post("/link", json={"text": "messi"})
-    assert answer.status_code == 501 and "has no candidate store" in answer.json()["error"]
+    assert answer.status_code == 501 and "has no names to find mentions by" in answer.json()["error"]
 
 
 def test_there_are_enough() -> None:

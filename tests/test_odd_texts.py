@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -24,7 +25,7 @@ TITLE = 1  # the feature of a word in title case
 NAME = re.compile(r"[A-Z][a-z]+")
 
 
-def make_reader(**pattern: object) -> Disambiguator:
+def make_reader(**pattern: Any) -> Disambiguator:
     """Return a disambiguator that takes each word in title case for the name of a person, and no other."""
     nlp = make_linker(**(pattern or LAYERS))
     detector = nlp.detector

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import torch
 
-from deixis.disambiguation import scheduling
 from deixis.documents import Candidate, Document, Mention, Resolutions
 from deixis.inference import Disambiguator
 from deixis.knowledge.detection import NameDetector, UnionRule, UnitedDetector
@@ -20,9 +19,10 @@ from deixis.network.detector import DetectorHead, LearnedDetector
 from deixis.network.encoding import MAX_PIECES
 from deixis.network.model import Network
 from deixis.network.precision import calibration_batch, compute_in
+from deixis.settings import Settings
 from tests.worlds import WORDS, make_disambiguator
 
-LAYERS = {"words_see": "words", "placeholder_layers": 2, "answer_layers": 1}
+LAYERS: dict[str, Any] = {"words_see": "words", "placeholder_layers": 2, "answer_layers": 1}
 
 
 class NoNames:
@@ -74,7 +74,7 @@ def make_text(seed: int, words: int) -> str:
 
 
 def in_two_reads(nlp: Disambiguator, texts: list[str], **changes: Any) -> list[Resolutions]:
-    return list(nlp.disambiguate_many(list(nlp.find_many(texts)), nlp.for_texts(scheduling.Settings(**changes))))
+    return list(nlp.disambiguate_many(list(nlp.find_many(texts)), nlp.for_texts(Settings(**changes))))
 
 
 def assert_alike(ours: list[Resolutions], theirs: list[Resolutions]) -> None:

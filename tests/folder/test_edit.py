@@ -175,7 +175,7 @@ def test_a_removed_entity_is_gone_from_table_and_names(model: ModelFolder) -> No
     assert knowledge_of(smaller).lookup("Entity 7") == ()
     back = add(smaller, [replace(NEW, title="Entity 7")])
     assert knowledge_of(back).lookup("Entity 7")[0].entity == "Entity 7"
-    with pytest.raises(InputError, match=r"'Nobody' is no entity of the model \(and 1 more\)"):
+    with pytest.raises(InputError, match=r"'Nobody' is not an entity of the model \(and 1 more\)"):
         remove(model, ["Nobody", "None"])
 
 

@@ -195,13 +195,13 @@ def test_displacy_gets_what_it_can_write_into_a_page(island: Path) -> None:
 
 def test_a_batch_is_found_and_decided_together(island: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
-    found = Disambiguator.find_many
+    linked = Disambiguator.link_many
 
-    def counted(self: Disambiguator, texts: list[str]) -> Any:
+    def counted(self: Disambiguator, texts: list[str], settings: Any) -> Any:
         calls.append(len(texts))
-        return found(self, texts)
+        return linked(self, texts, settings)
 
-    monkeypatch.setattr(Disambiguator, "find_many", counted)
+    monkeypatch.setattr(Disambiguator, "link_many", counted)
     docs = list(pipeline(island).pipe([TEXT, "Nobody.", "Marlow came."] * 5, batch_size=6))
     assert calls == [6, 6, 3]
     assert [len(doc.ents) for doc in docs] == [3, 0, 1] * 5

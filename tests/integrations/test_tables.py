@@ -9,7 +9,7 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -222,6 +222,7 @@ def test_what_was_done_until_an_interrupt_is_a_whole_file(tmp_path: Path) -> Non
     with (tmp_path / "out.parquet").open("wb") as file:
         answers = link_table(path, "text", file, "parquet", link)
         next(answers)
+        assert isinstance(answers, Generator)
         answers.close()
     assert pq.read_table(tmp_path / "out.parquet").num_rows == CHUNK
 
@@ -248,9 +249,9 @@ def test_open_mentions_are_rows_too(tmp_path: Path) -> None:
 def test_formats_are_told_by_suffixes() -> None:
     assert table_format(Path("a.b/news.csv.zst")) == "csv" and table_format(Path("news.jsonl")) == "jsonl"
     for name in ("news", "news.txt", "news.csv.txt", "news.gz"):
-        with pytest.raises(InputError, match="no table by its name"):
+        with pytest.raises(InputError, match="not a table by its name"):
             table_format(Path(name))
-    with pytest.raises(InputError, match="no table by its name"):
+    with pytest.raises(InputError, match="not a table by its name"):
         table_format(Path("out.csv.gz"), written=True)
 
 
@@ -271,9 +272,9 @@ def test_without_pyarrow_text_tables_work_and_parquet_says_what_to_install(islan
         ("csv", (0, "")),
         ("parquet", (1, "deixis: pyarrow is not installed; run: pip install 'deixis[tables]'\n")),
     ):
-        command = [sys.executable, "-c", blocked, "link", path, "--model", island / "model"]
+        command = [sys.executable, "-c", blocked, "link", str(path), "--model", str(island / "model")]
         done = subprocess.run(
-            [*command, "-o", tmp_path / f"out.{suffix}"], env=environment, capture_output=True, text=True
+            [*command, "-o", str(tmp_path / f"out.{suffix}")], env=environment, capture_output=True, text=True
         )
         assert (done.returncode, done.stderr) == expected
     assert len(read(tmp_path / "out.csv")) == 2

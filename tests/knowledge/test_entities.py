@@ -44,7 +44,7 @@ def test_a_record_is_read_and_written() -> None:
     [
         ({"title": " "}, "title is empty; expected a text"),
         ({"title": None}, "title is missing or null"),
-        ({"title": "[MASK]"}, r"title is \[MASK\], which is no entity"),
+        ({"title": "[MASK]"}, r"title is \[MASK\], which is reserved"),
         ({"description": ""}, "description is empty"),
         ({"description": 3}, "description is 3"),
         ({"names": "Orrin"}, "names is 'Orrin'; expected a list"),

@@ -117,7 +117,7 @@ def test_a_model_without_a_store_says_so() -> None:
             httpx.get(f"{address}/candidates?surface=messi"),
             httpx.post(f"{address}/nif", content=gerbil(TEXT, [])),
         ):
-            assert answer.status_code == 501 and "no candidate store" in answer.json()["error"]
+            assert answer.status_code == 501 and "no names to find mentions by" in answer.json()["error"]
         mention = httpx.post(
             f"{address}/disambiguate", json={"text": TEXT, "mentions": [{"start": 0, "end": 5}]}
         ).json()

@@ -323,7 +323,7 @@ def test_wrong_starts_are_refused(world: Path, tmp_path: Path, capsys: pytest.Ca
     assert main(["pretrain", str(world / "bert"), str(world / "windows"), str(tmp_path / "x")]) == 1
     assert "--vocabulary" in capsys.readouterr().err
     assert main(["finetune", str(world / "bert"), str(world / "x"), str(tmp_path / "x")]) == 1
-    assert "no model folder" in capsys.readouterr().err
+    assert "not a model folder" in capsys.readouterr().err
     (tmp_path / "bad.tsv").write_text("no tab\n")
     with pytest.raises(InputError, match=r"bad\.tsv:1"):
         read_descriptions([tmp_path / "bad.tsv"])

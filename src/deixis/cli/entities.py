@@ -78,7 +78,7 @@ def update(
     known = {entity.title: entity for entity in map(Entity.from_json, opened.known)}
     found = list(read_changes(changes, known))
     if strange := [entity.title for entity in found if entity.title not in opened.knowledge]:
-        raise InputError(f"{changes}: {strange[0]!r} is no entity of {model}; `deixis entities add` adds it")
+        raise InputError(f"{changes}: {strange[0]!r} is not an entity of {model}; `deixis entities add` adds it")
     changed = add_entities(opened, found, clashes=True, progress=_progress)
     _tell(_save(changed, output, [changes]), output, f"{len(found):,} updated")
 
@@ -173,7 +173,7 @@ def list_(
 
     path = model / KNOWN
     if not (model / "manifest.json").exists():
-        raise InputError(f"{model} is no model folder")
+        raise InputError(f"{model} is not a model folder")
     found = list(read_entities(path)) if path.exists() else []
     if json:
         for entity in found:

@@ -82,7 +82,7 @@ def remove(model: ModelFolder, titles: Collection[str]) -> ModelFolder:
     """Return the model without some entities; no name means them any more."""
     missing = [title for title in titles if title not in model.knowledge]
     if missing:
-        raise InputError(f"{missing[0]!r} is no entity of the model{_others(missing)}; titles are as in Wikipedia")
+        raise InputError(f"{missing[0]!r} is not an entity of the model{_others(missing)}; titles are as in Wikipedia")
     gone = set(titles)
     own = {entity.title: entity for entity in map(Entity.from_json, model.known) if entity.title not in gone}
     numbers = {number for title in gone if (number := _knowledge(model).number(title)) is not None}

@@ -36,7 +36,7 @@ def table_format(path: Path, *, written: bool = False) -> Format:
     suffixes = path.suffixes[:-1] if path.suffix in COMPRESSED and not written else path.suffixes
     found = FORMATS.get(suffixes[-1] if suffixes else "")
     if found is None:
-        raise InputError(f"{path} is no table by its name; expected one that ends in {', '.join(FORMATS)}")
+        raise InputError(f"{path} is not a table by its name; expected a name that ends in {', '.join(FORMATS)}")
     return found
 
 

@@ -87,7 +87,7 @@ class Entity:
             raise InputError(f"there is no field {min(unknown)!r}; expected {', '.join(FIELDS)}")
         title = normalise_title(_text(record, "title", MAX_NAME))
         if title in SPECIAL:
-            raise InputError(f"title is {title}, which is no entity; choose another")
+            raise InputError(f"title is {title}, which is reserved; choose another")
         names = record.get("names", [])
         if not isinstance(names, list):
             raise InputError(f"names is {_shown(names)}; expected a list of names")

@@ -47,7 +47,7 @@ class Service:
         if self.nlp.detector is None or self.nlp.candidates is None:
             raise HttpError(
                 501,
-                "this model folder has no candidate store; give the candidates of each mention to POST /disambiguate",
+                "this model has no names to find mentions by; give candidates of mentions to POST /disambiguate",
             )
 
     async def close(self) -> None:

@@ -68,7 +68,7 @@ def finetune(given: Finetuning, group: Processes, added: AddedLoss | None = None
     model = job.model
     if model is None:
         raise InputError(
-            f"{given.start} is no model folder; fine-tuning starts from what `deixis train pretrain` wrote"
+            f"{given.start} is not a model folder; fine-tuning starts from what `deixis train pretrain` wrote"
         )
 
     def data(name: str) -> WindowSet:
