@@ -31,10 +31,10 @@ demo-toy: $(BASE)  ## train the toy world and watch a text being resolved step b
 	$(BIN)/python -m deixis.toy
 
 test: $(SETUP)  ## run all tests that this machine can run
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 4
 
 test-quick: $(SETUP)  ## run the tests that need no trained model, no browser, no cluster and no GPU: half a minute
-	$(BIN)/python -m pytest -m 'not (slow or browser or ray or gpu)'
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m 'not (slow or browser or ray or gpu)'
 
 check: $(SETUP)  ## lint, formatting and types
 	$(BIN)/ruff check
