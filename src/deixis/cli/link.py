@@ -111,23 +111,28 @@ def link(
         raise typer.BadParameter("--json and --html exclude each other")
     given = inputs or []
     if cluster.ray:
-        if html or output is None:
-            raise typer.BadParameter("--ray writes JSONL and Parquet into a folder; give it with -o, and no --html")
         options = {"device": machine.device, "settings": settings, "detection_threshold": detection_threshold}
-        _over_ray(given, output, model, cluster, options)
+        _over_ray(given, output, html, model, cluster, options)
         return
     paths = _paths(given)
-    # The model is opened for the first texts: what is wrong with a table is said before.
     opened = functools.cache(functools.partial(_opened, model, machine, detection_threshold, wikidata))
     if table.column is not None or table.nested or any(map(_is_table, paths or ())):
         if json or html:
             raise typer.BadParameter("--json and --html are not for tables; the suffix of --output says the format")
         _link_table(paths, table, output, settings, opened)
-        return
-    results = opened().link_many(_texts(given) if paths is None else _files(paths), settings)
-    lines = paths is not None and any(map(_is_jsonl, paths))
-    if lines or json or html or output or len(paths or ()) > 1:
-        _write(results, output, html, None if paths is None or lines else len(paths))
+    elif paths is None:
+        _tell(opened().link_many(_texts(given), settings), output, json, html)
+    else:
+        _tell(opened().link_many(_files(paths), settings), output, json, html, paths)
+
+
+def _tell(
+    results: Iterable[Resolutions], output: Path | None, json: bool, html: bool, paths: Sequence[Path] = ()
+) -> None:
+    """Show one result in the terminal; write what goes elsewhere, and many."""
+    lines = any(map(_is_jsonl, paths))
+    if lines or json or html or output or len(paths) > 1:
+        _write(results, output, html, None if lines or not paths else len(paths))
     else:
         _show(results)
 
@@ -135,6 +140,7 @@ def link(
 def _opened(
     model: Path | None, machine: Machine, detection_threshold: float | None, wikidata: Path | None
 ) -> Disambiguator:
+    """Open the model, when the first texts are there: what is wrong with a table is said before."""
     from deixis.inference import Disambiguator
     from deixis.knowledge.entities import read_wikidata
 
@@ -186,11 +192,15 @@ def _write(results: Iterable[Resolutions], output: Path | None, html: bool, tota
             file.writelines(result.to_json() + b"\n" for result in watched)
 
 
-def _over_ray(inputs: list[str], output: Path, model: Path | None, over: Cluster, options: dict[str, Any]) -> None:
+def _over_ray(
+    inputs: list[str], output: Path | None, html: bool, model: Path | None, over: Cluster, options: dict[str, Any]
+) -> None:
     import time
 
     from deixis.integrations.ray import cluster, link_files
 
+    if html or output is None:
+        raise typer.BadParameter("--ray writes JSONL and Parquet into a folder; give it with -o, and no --html")
     address, rest = address_of(inputs)
     with cluster(address):
         begun = time.monotonic()
