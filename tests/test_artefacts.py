@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from deixis import artefacts
 from deixis.artefacts import MANIFEST, Manifest, digest_file, folder_aside
@@ -65,3 +67,11 @@ def test_what_libraries_make_of_a_full_disk_is_one_sentence(tmp_path: Path, erro
     assert not list(tmp_path.iterdir())
     with pytest.raises(RuntimeError, match="a fault of ours"), folder_aside(tmp_path / "new"):
         raise RuntimeError("a fault of ours")
+
+
+def test_others_may_read_what_safetensors_wrote(tmp_path: Path) -> None:
+    with folder_aside(tmp_path / "made") as aside:
+        save_file({"numbers": np.zeros(3)}, aside / "numbers.safetensors")
+        (aside / MANIFEST).write_text("{}")
+    modes = {path.name: path.stat().st_mode for path in (tmp_path / "made").iterdir()}
+    assert modes["numbers.safetensors"] == modes[MANIFEST]

@@ -1,6 +1,6 @@
 """Texts with their names marked, from public sets and from Wikipedia's own links, for training the detector.
 
-python recipes/default/marked_texts.py NER WIKIPEDIA marked.jsonl.xz     # the folders of shared data
+python recipes/default/marked_texts.py NER WIKIPEDIA marked.jsonl.xz     # folders of NER sets and of articles
 
 Each set marks other kinds of names, and some only a part of them; what is not marked is not taken as "no name".
 """

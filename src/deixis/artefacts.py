@@ -160,6 +160,7 @@ def folder_aside(folder: Path) -> Iterator[Path]:
         shutil.rmtree(aside, ignore_errors=True)
         aside.mkdir(parents=True)
         yield aside
+        _let_others_read(aside)
         shutil.rmtree(old, ignore_errors=True)
         if folder.exists():
             folder.rename(old)
@@ -170,6 +171,14 @@ def folder_aside(folder: Path) -> Iterator[Path]:
         if (reason := _of_the_system(error)) is not None:
             raise InputError(f"cannot write {folder}: {reason}") from error
         raise
+
+
+def _let_others_read(folder: Path) -> None:
+    """Give files the mode that the folder has got: safetensors writes them for their owner alone."""
+    mode = folder.stat().st_mode & 0o666
+    for path in folder.rglob("*"):
+        if path.is_file() and path.stat().st_nlink == 1:  # a linked one belongs to another folder, too
+            path.chmod(mode)
 
 
 def _of_the_system(error: BaseException) -> str | None:
