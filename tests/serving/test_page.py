@@ -464,4 +464,6 @@ def test_a_model_without_a_store(browser: BrowserContext) -> None:
         page.fill("#text", TEXT)
         page.get_by_role("button", name="Resolve").click()
         expect(page.locator("#error")).to_contain_text("no names to find mentions by")
+        page.goto(f"{address}/names#name=cup")
+        expect(page.locator("#error")).to_contain_text("no names to find mentions by")
         page.close()
