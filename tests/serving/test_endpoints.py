@@ -93,6 +93,8 @@ def test_link_finds_mentions_and_leaves_the_unsure_unresolved(client: httpx.Clie
 def test_candidates_of_a_surface(client: httpx.Client) -> None:
     answer = client.get("/candidates", params={"surface": "Messi"}).json()
     assert answer["surface"] == "Messi" and [title for title, _ in answer["candidates"]] == ["Entity 5", "Entity 6"]
+    assert [known["entity"] for known in answer["entities"]] == ["Entity 5", "Entity 6"]
+    assert answer["entities"][0]["url"] == "https://en.wikipedia.org/wiki/Entity_5"
     assert client.get("/candidates", params={"surface": "atlantis"}).json()["candidates"] == []
     for missing in client.get("/candidates"), client.get("/candidates", params={"surface": ""}):
         assert missing.status_code == 422 and missing.json()["error"].startswith("surface")

@@ -6,12 +6,16 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
 
+from deixis.inference import Disambiguator
 from deixis.serving import app
 from tests.serving.world import make_model, serving
 
@@ -34,20 +38,39 @@ def browser() -> Iterator[BrowserContext]:
 
 @pytest.fixture
 def page(browser: BrowserContext, address: str) -> Iterator[Page]:
+    with opened(browser, address) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def packaged_address() -> Iterator[str]:
+    with serving(Disambiguator.load()) as url:
+        yield url
+
+
+@pytest.fixture
+def packaged(browser: BrowserContext, packaged_address: str) -> Iterator[Page]:
+    """A page of the packaged model, which knows names of the world."""
+    with opened(browser, packaged_address) as one:
+        yield one
+
+
+@contextmanager
+def opened(browser: BrowserContext, address: str) -> Iterator[Page]:
     """A fresh page; at the end nothing was said on the console and nothing was asked of another host."""
-    opened = browser.new_page()
-    opened.set_default_timeout(10_000)
+    page = browser.new_page()
+    page.set_default_timeout(10_000)
     said: list[str] = []
     asked: list[str] = []
-    opened.on("console", lambda message: said.append(message.text))
-    opened.on("pageerror", lambda error: said.append(str(error)))
-    opened.on("request", lambda request: asked.append(request.url))
-    opened.goto(address)
-    yield opened
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(address)
+    yield page
     # Chromium itself notes every answer of 4xx and 5xx; that is the server's word, not the page's fault.
     assert [line for line in said if "the server responded with a status of" not in line] == []
-    assert [url for url in asked if not url.startswith(address)] == []
-    opened.close()
+    assert [url for url in asked if not url.startswith((address, "about:"))] == []
+    page.close()
 
 
 def resolve(page: Page, text: str = TEXT) -> None:
@@ -252,6 +275,182 @@ def test_what_is_left_open_says_why(page: Page) -> None:
     expect(page.locator("#reading mark.unresolved sup").first).to_have_text("–")
 
 
+def test_what_has_no_candidates_is_listed_with_its_kind_and_reason(page: Page) -> None:
+    mentions = [{"start": 0, "end": 5, "kind": "person", "candidates": []}, {"start": 10, "end": 14}]
+    resolve(page, json.dumps({"text": "Orrin and team", "mentions": mentions}))
+    expect(page.locator("#decisions button")).to_have_count(2)
+    row = page.locator("#decisions button", has_text="Orrin")
+    expect(row).to_contain_text("a name (person), left open, no candidates")
+    row.click()
+    expect(page.locator("#panel h3")).to_have_text("Orrin")
+    expect(page.locator("#panel")).to_contain_text("A name (person), left open, no candidates.")
+
+
+def test_an_answer_says_its_kind_what_it_is_known_by_and_its_wikidata_id(packaged: Page) -> None:
+    resolve(packaged, "Orrin Hatch spoke in Washington.")
+    row = packaged.locator("#decisions button", has_text="Orrin Hatch")
+    expect(row.locator(".facts")).to_have_text("person, known by links, Q381157")
+    row.click()
+    expect(packaged.locator("#panel .about")).to_contain_text("Person. Known by links to its article.")
+    item = packaged.get_by_role("link", name="Q381157")
+    expect(item).to_have_attribute("href", "https://www.wikidata.org/wiki/Q381157")
+
+
+def test_a_link_shares_text_and_order(page: Page, address: str) -> None:
+    text = "Messi & the cup: 100 % #world?\n😀 + city"
+    resolve(page, text)
+    page.locator("#orders label", has_text="natural").click()
+    page.get_by_role("link", name="Link to this text").click()
+    expect(page.locator("#status")).to_have_text(re.compile("The link is (copied|in the address bar)"))
+    link = page.evaluate("location.href")
+    assert link.startswith(f"{address}/#text=") and link.endswith("&order=natural")
+    page.goto("about:blank")
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(f"{request.url} {request.headers.get('referer')}"))
+    page.goto(link)
+    expect(page.locator("#result")).to_be_visible()
+    assert page.locator("#text").input_value() == text
+    expect(page.get_by_role("radio", name="natural")).to_be_checked()
+    page.get_by_role("button", name="Next step").click()
+    expect(page.locator("#reading mark").first).to_have_class("current")  # from left to right
+    assert not any("text=" in url for url in sent)
+
+
+def test_a_link_followed_within_the_page_and_one_that_is_odd(page: Page) -> None:
+    resolve(page)
+    page.evaluate("location.hash = '#text=rugby+%E0%A4%A&order=backwards'")
+    expect(page.locator("#reading")).to_contain_text("rugby")
+    expect(page.get_by_role("radio", name="confidence")).to_be_checked()
+    expect(page.locator("#status")).to_have_text(re.compile("^1 mention found"))
+
+
+def test_the_genres_of_examples_are_known_to_the_packaged_model(packaged: Page) -> None:
+    for genre in ("News", "Tweet", "Dialogue", "Biography", "Encyclopaedia"):
+        packaged.locator("#examples").select_option(
+            packaged.locator("#examples option", has_text=f"{genre}: ").first.get_attribute("value")
+        )
+        expect(packaged.locator("#status")).to_have_text(re.compile(r"\d+ mentions found, \d+ answered"))
+        found, answered = map(int, re.findall(r"\d+", packaged.locator("#status").inner_text()))
+        assert answered >= 5 and answered >= 0.75 * found, genre
+        packaged.locator("#ask summary").click()
+
+
+def test_the_focus_stays_where_the_reader_is(page: Page) -> None:
+    page.locator("#text").fill(TEXT)
+    page.get_by_role("button", name="Resolve").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#result")).to_be_focused()
+    expect(page.locator("#status")).to_have_text(re.compile(rf"^{MENTIONS} mentions found, \d answered\.$"))
+    page.locator("#decisions button").nth(3).focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#decisions button").nth(3)).to_be_focused()
+    expect(page.locator("#decisions button").nth(3)).to_have_attribute("aria-current", "step")
+    page.locator("#panel .chips button").first.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#panel")).to_be_focused()
+
+
+OUTLINE = """() => {
+  const at = document.activeElement, shown = at.labels?.[0]?.querySelector("input + span") ?? at;
+  const { top, bottom, width } = shown.getBoundingClientRect();
+  return [getComputedStyle(shown).outlineStyle, width > 0 && bottom > 0 && top < innerHeight, at.id || at.type];
+}"""
+
+
+def test_every_stop_of_the_tab_key_is_seen(page: Page) -> None:
+    resolve(page)
+    page.locator("h1").click()
+    stops = []
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        style, seen, name = page.evaluate(OUTLINE)
+        assert style == "solid" and seen, name
+        stops.append(name)
+    order = [stops.index(name) for name in ("radio", "play", "slider", "forth", "share") if name in stops]
+    assert len(order) == 5 and order == sorted(order)
+
+
+def test_names_and_how_well_each_is_known(packaged: Page) -> None:
+    packaged.get_by_role("link", name="Names").click()
+    packaged.get_by_label("A name, as texts write it").fill("Jordan")
+    packaged.keyboard.press("Enter")
+    rows = packaged.locator("#names li")
+    expect(rows.first.get_by_role("link")).to_have_attribute("href", "https://en.wikipedia.org/wiki/Jordan")
+    expect(rows.first).to_contain_text("65 %")
+    expect(rows.first).to_contain_text("Known by links to its article. Training saw 315 links to it.")
+    expect(packaged.locator("#status")).to_contain_text(f"Jordan has {rows.count()} candidates here.")
+    expect(packaged.locator("#names li", has_text="football team").first).to_contain_text("Known by its description")
+    link = packaged.evaluate("location.href")
+    assert link.endswith("/names#name=Jordan")
+    packaged.goto("about:blank")
+    packaged.goto(link.replace("Jordan", "Orrin+Hatch"))
+    expect(packaged.get_by_role("link", name="Q381157")).to_be_visible()
+    packaged.get_by_label("A name").fill("Jordan")
+    packaged.get_by_role("button", name="Look up").click()
+    expect(rows.first).to_contain_text("65 %")
+    packaged.go_back()
+    expect(packaged.locator("#status")).to_have_text(re.compile("^Orrin Hatch has one candidate here"))
+
+
+def test_names_of_nobody_and_of_a_mention(page: Page, address: str) -> None:
+    page.goto(f"{address}/names#name=%3Cb%3EAtlantis")
+    expect(page.locator("#status")).to_have_text("Nothing is called <b>Atlantis here.")
+    expect(page.locator("#names")).to_be_hidden()
+    page.goto(address)
+    resolve(page)
+    page.locator("#reading mark", has_text="cup").first.click()
+    page.get_by_role("link", name="Who else is called cup here?").click()
+    expect(page.get_by_label("A name")).to_have_value("cup")
+    expect(page.locator("#names li")).to_have_count(3)
+
+
+def test_a_phone_never_scrolls_sideways(packaged: Page) -> None:
+    packaged.set_viewport_size({"width": 390, "height": 844})
+    wide = "document.documentElement.scrollWidth"
+    assert packaged.evaluate(wide) <= 390
+    resolve(packaged, "Llanfairpwllgwyngyllgogerychwyrndrobwllllantysiliogogogoch and Jordan.")
+    for _ in range(3):
+        assert packaged.evaluate(wide) <= 390
+        packaged.get_by_role("button", name="Next step").click(force=True)
+    packaged.get_by_role("link", name="Names").click()
+    packaged.get_by_label("A name").fill("John Smith")
+    packaged.keyboard.press("Enter")
+    expect(packaged.locator("#names li").nth(5)).to_be_attached()
+    assert packaged.evaluate(wide) <= 390
+    packaged.get_by_role("link", name="Reference").click()
+    expect(packaged.locator(".endpoint").first).to_be_visible()
+    assert packaged.evaluate(wide) <= 390
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_violation(page: Page, address: str, scheme: Literal["light", "dark"]) -> None:
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    look(page, "empty")
+    page.get_by_role("button", name="Resolve").click(force=True)
+    look(page, "error")
+    resolve(page)
+    look(page, "before the first step")
+    page.locator("#slider").fill("5")
+    look(page, "a step")
+    page.locator("#reading mark").last.click()
+    look(page, "a mention")
+    page.locator("#orders label", has_text="local").click()
+    page.get_by_role("button", name="Next step").click()
+    look(page, "all at once")
+    page.goto(f"{address}/names#name=cup")
+    expect(page.locator("#names li").first).to_be_visible()
+    look(page, "names")
+    page.goto(f"{address}/docs")
+    expect(page.locator(".endpoint").first).to_be_visible()
+    look(page, "reference")
+
+
+def look(page: Page, state: str) -> None:
+    found = Axe().run(page).response["violations"]
+    told = [f"{one['id']}: {node['html'][:200]} {node['failureSummary']}" for one in found for node in one["nodes"]]
+    assert not told, f"{state}: " + "\n".join(told)
+
+
 def test_the_reference(page: Page, address: str) -> None:
     page.goto(f"{address}/docs")
     expect(page.locator(".endpoint h3").first).to_have_text("POST /disambiguate")
@@ -264,5 +463,7 @@ def test_a_model_without_a_store(browser: BrowserContext) -> None:
         page.goto(address)
         page.fill("#text", TEXT)
         page.get_by_role("button", name="Resolve").click()
+        expect(page.locator("#error")).to_contain_text("no names to find mentions by")
+        page.goto(f"{address}/names#name=cup")
         expect(page.locator("#error")).to_contain_text("no names to find mentions by")
         page.close()

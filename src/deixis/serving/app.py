@@ -30,6 +30,7 @@ from deixis.settings import Settings
 __all__ = ["PAGE", "create_app"]
 
 PAGE = Path(__file__).parent / "page"
+PAGES = {"/": "index.html", "/names": "names.html", "/docs": "docs.html"}
 MEDIA = {".css": "text/css", ".js": "text/javascript", ".json": "application/json", ".svg": "image/svg+xml"}
 FILES = {path.name: path for path in PAGE.iterdir() if path.suffix in MEDIA}
 HEADERS = {
@@ -66,10 +67,15 @@ class Endpoints:
         return Response(write_nif(found for (found,) in results), media_type=media)
 
     async def candidates(self, request: Request) -> Response:
-        """Return what a name may mean, with priors: by itself, or in a text whose words and names count too."""
+        """Return what a name may mean, with priors: by itself, or in a text whose words and names count too.
+
+        `entities` tells what is known of each candidate, in the same order.
+        """
         query = read_query(request.query_params)
         found = await self.service.candidates(query)
-        return _json(orjson.dumps({"surface": query.surface, "candidates": [list(one) for one in found]}))
+        entities = [self.service.known(title) for title, _ in found]
+        answer = {"surface": query.surface, "candidates": [list(one) for one in found], "entities": entities}
+        return _json(orjson.dumps(answer))
 
     async def health(self, _: Request) -> Response:
         """Say that the server lives."""
@@ -112,13 +118,12 @@ def create_app(nlp: Disambiguator, limits: Limits | None = None) -> Starlette:
     async def description(_: Request) -> Response:
         return _json(orjson.dumps(described))
 
-    known = {*endpoints, "/", "/docs", "/openapi.json"}
+    known = {*endpoints, *PAGES, "/openapi.json"}
     return Starlette(
         routes=[
             *(Route(path, endpoint, methods=[method]) for path, (method, endpoint) in endpoints.items()),
             Route("/openapi.json", description),
-            Route("/", _page),
-            Route("/docs", _page),
+            *(Route(path, _page) for path in PAGES),
             Route("/page/{name}", _page),
         ],
         exception_handlers=HANDLERS,
@@ -129,7 +134,7 @@ def create_app(nlp: Disambiguator, limits: Limits | None = None) -> Starlette:
 
 async def _page(request: Request) -> FileResponse:
     """Return a file of the page."""
-    fixed = {"/": "index.html", "/docs": "docs.html"}.get(request.url.path)
+    fixed = PAGES.get(request.url.path)
     if fixed is not None:
         return FileResponse(PAGE / fixed, headers=HEADERS)
     path = FILES.get(request.path_params["name"])

@@ -31,11 +31,27 @@ class State(BaseModel):
     status: str
 
 
+class EntityAnswer(BaseModel):
+    """What is known of an entity."""
+
+    entity: Annotated[str, Field(description="Its title.")]
+    url: str | None = None
+    wikidata: Annotated[str | None, Field(description="The Wikidata id, such as Q615, where it is known.")] = None
+    id: Annotated[str | None, Field(description="The id that an added entity was given.")] = None
+    known_by: Annotated[
+        str | None, Field(description="By what the model knows it best: links, description, or title alone.")
+    ] = None
+    links: Annotated[int, Field(description="Links to it that training saw: how well it is known.")] = 0
+    description: Annotated[str | None, Field(description="Of an added entity.")] = None
+    names: Annotated[list[str] | None, Field(description="Other names of an added entity.")] = None
+
+
 class CandidatesAnswer(BaseModel):
     """Candidates of a surface, most probable first, each [title, prior]."""
 
     surface: str
     candidates: list[Candidate]
+    entities: Annotated[list[EntityAnswer], Field(description="What is known of each, in the same order.")]
 
 
 class Resolution(BaseModel):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
@@ -41,6 +42,11 @@ class Service:
         """Return the candidates that linking considers for a name, in a text if one is given."""
         self.check_names()
         return await run_in_threadpool(self._lookup, query.surface, query.text)
+
+    def known(self, title: str) -> dict[str, Any]:
+        """Return what is known of a candidate; it may be none of the model's entities."""
+        entity = self.nlp.entity(title)
+        return {"entity": title} if entity is None else entity.to_record()
 
     def check_names(self) -> None:
         """Refuse what needs names where the model has none."""

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from deixis.documents import Document, Mention, Resolutions
 from deixis.errors import InputError
-from deixis.serving.openapi import Resolution, Step
+from deixis.serving.openapi import EntityAnswer, Resolution, Step
 from deixis.serving.requests import (
     SETTINGS_BESIDE,
     CandidatesQuery,
@@ -102,21 +102,6 @@ class LinkedText(_Told):
     trace: Annotated[list[Step] | None, Field(description="The steps, if trace is true.")] = None
 
 
-class EntityAnswer(_Told):
-    """What is known of an entity."""
-
-    entity: Annotated[str, Field(description="Its title.")]
-    url: str | None = None
-    wikidata: Annotated[str | None, Field(description="The Wikidata id, such as Q615, where it is known.")] = None
-    id: Annotated[str | None, Field(description="The id that an added entity was given.")] = None
-    known_by: Annotated[
-        str | None, Field(description="By what the model knows it best: links, description, or title alone.")
-    ] = None
-    links: Annotated[int, Field(description="Links to it that training saw: how well it is known.")] = 0
-    description: Annotated[str | None, Field(description="Of an added entity.")] = None
-    names: Annotated[list[str] | None, Field(description="Other names of an added entity.")] = None
-
-
 class FoundCandidate(EntityAnswer):
     """An entity that a name may mean."""
 
@@ -160,9 +145,7 @@ async def find_candidates(service: Service, asked: CandidatesQuery) -> dict[str,
     check_query(asked)
     found = []
     for title, prior in await service.candidates(asked):
-        known = service.nlp.entity(title)
-        told = {"entity": title} if known is None else known.to_record()
-        found.append(told | ({} if prior is None else {"prior": round(prior, DIGITS)}))
+        found.append(service.known(title) | ({} if prior is None else {"prior": round(prior, DIGITS)}))
     return {"surface": asked.surface, "candidates": found}
 
 

@@ -1,6 +1,7 @@
 // The page: asks the public endpoints for all three orders, and plays what they answer.
 
 import { Run } from "./run.js";
+import { ask, asked, trouble } from "./server.js";
 import { drawDecisions, drawPanel, drawText, element, layText } from "./view.js";
 
 const ORDERS = ["confidence", "natural", "local"];
@@ -20,15 +21,6 @@ function question(text) {
   return ["/link", { text }];
 }
 
-async function ask(path, body, signal) {
-  const answer = await fetch(path, {
-    method: "POST", signal, headers: { "content-type": "application/json" }, body: JSON.stringify(body),
-  });
-  const record = await answer.json().catch(() => ({}));
-  if (!answer.ok) throw new Error(record.error ?? `the server answered ${answer.status}`);
-  return record;
-}
-
 async function resolve() {
   const text = at("text").value;
   if (!text.trim()) return complain("There is no text yet: paste one, or pick an example.");
@@ -39,16 +31,15 @@ async function resolve() {
   at("status").textContent = "Reading…";
   const [path, body] = question(text);
   try {
-    const asked = ORDERS.map((order) => ask(path, { ...body, order, trace: true, windows: "simple" }, asking.signal));
-    const answers = await Promise.all(asked);
-    if (asking.signal.aborted) return;
-    show(answers);
+    const settings = { trace: true, windows: "simple" };
+    const { signal } = asking;
+    const answers = await Promise.all(ORDERS.map((order) => ask(path, { body: { ...body, order, ...settings }, signal })));
+    if (signal.aborted) return;
+    show(answers, text);
   } catch (error) {
     if (asking.signal.aborted) return;
     asking.abort(); // the other two orders are of no use
-    complain(error instanceof TypeError ? "The server cannot be reached." : `The server answered: ${error.message}`);
-  } finally {
-    if (state.asking === asking) at("status").textContent = "";
+    complain(trouble(error));
   }
 }
 
@@ -60,19 +51,54 @@ function complain(message) {
   at("ask").open = true;
 }
 
-function show(answers) {
+function show(answers, text) {
   const local = new Run(answers[ORDERS.indexOf("local")]);
   ORDERS.forEach((order, index) => (state.runs[order] = order === "local" ? local : new Run(answers[index], local)));
   if (!local.mentions.length) return complain("No name was found in this text.");
   at("result").hidden = false;
   at("ask").open = false;
   at("intro").hidden = true;
+  state.text = text;
   lay(0);
+  const answered = local.mentions.filter((_, mention) => run().answer(mention) !== null).length;
+  at("status").textContent = `${counted(local.mentions.length, "mention")} found, ${answered} answered.`;
+  at("result").focus({ preventScroll: true }); // the form that was used is folded away
+}
+
+const counted = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
+
+/** The address that fills this text in and links it; what stands behind # stays in the browser. */
+function shareAddress() {
+  const order = state.order === ORDERS[0] ? {} : { order: state.order };
+  return `/#${new URLSearchParams({ text: state.text, ...order })}`;
+}
+
+async function share(event) {
+  event.preventDefault();
+  history.replaceState(null, "", at("share").href);
+  try {
+    await navigator.clipboard.writeText(at("share").href);
+    at("status").textContent = "The link is copied.";
+  } catch {
+    at("status").textContent = "The link is in the address bar."; // no clipboard without https, or none allowed
+  }
+}
+
+/** Fill in and link the text of the address, where it has one. */
+function open() {
+  const text = asked().get("text");
+  if (text === null) return;
+  const order = asked().get("order");
+  state.order = ORDERS.includes(order) ? order : ORDERS[0];
+  at("orders").querySelector(`[value="${state.order}"]`).checked = true;
+  at("text").value = text;
+  resolve();
 }
 
 function lay(place) {
   state.picked = null;
   layText(at("reading"), run(), pick);
+  at("share").href = shareAddress();
   at("slider").max = run().last;
   sayChanges();
   go(place);
@@ -105,7 +131,7 @@ function go(place) {
   const baseline = state.order === "local" ? "confidence" : "local";
   drawText(at("reading"), run(), state.place, state.picked, differing(baseline));
   drawPanel(at("panel"), run(), state.order, state.place, state.picked, pick);
-  drawDecisions(at("decisions"), run(), state.place, (target) => { stop(); state.picked = null; go(target); });
+  drawDecisions(at("decisions"), run(), state.place, (target) => { stop(); state.picked = null; go(target); }, pick);
   at("slider").value = state.place;
   at("place").textContent = `${state.place} of ${run().last}`;
   at("slider").setAttribute("aria-valuetext", `step ${state.place} of ${run().last}`);
@@ -120,8 +146,10 @@ function follow() {
 
 function pick(mention) {
   const former = state.picked;
+  const inside = at("panel").contains(document.activeElement);
   state.picked = mention;
   go(state.place);
+  if (inside) at("panel").focus({ preventScroll: true }); // what was pressed is gone
   if (mention === null && former !== null) at("reading").querySelector(`[data-mention="${former}"]`)?.focus();
 }
 
@@ -197,5 +225,8 @@ at("slider").addEventListener("input", () => step(Number(at("slider").value)));
 at("back").addEventListener("click", () => step(state.place - 1));
 at("forth").addEventListener("click", () => step(state.place + 1));
 at("play").addEventListener("click", play);
+at("share").addEventListener("click", share);
+addEventListener("hashchange", open);
 document.addEventListener("keydown", onkey);
 loadExamples();
+open();

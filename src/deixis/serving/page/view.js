@@ -1,6 +1,7 @@
 // Draws one place of a run: the text, the panel, the list of decisions. Text only ever enters as text, never as HTML.
 
 import { best } from "./run.js";
+import { nameAddress } from "./server.js";
 
 const SHOWN = 6; // candidates before "and … more"
 const TICK = "The tick marks the probability before any answer, from the words alone.";
@@ -22,7 +23,17 @@ export function element(tag, properties = {}, ...children) {
 }
 
 const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
-const percent = (chance) => (chance > 0.995 && chance < 1 ? "99+" : Math.round(chance * 100)) + " %";
+
+export function percent(chance) {
+  const number = chance > 0.995 && chance < 1 ? "99+" : chance > 0 && chance < 0.005 ? "<1" : Math.round(chance * 100);
+  return `${number} %`;
+}
+
+export function bar(chance) {
+  const made = element("div", { className: "bar" }, element("i"));
+  made.firstChild.style.width = `${100 * chance}%`;
+  return made;
+}
 
 /** Lay the text out once a run; `draw` then only changes classes. */
 export function layText(target, run, onpick) {
@@ -70,38 +81,49 @@ function candidates(after, before, answer) {
   const ranked = [...after].sort((a, b) => b[1] - a[1]);
   const rows = ranked.slice(0, SHOWN).map(([title, chance]) => {
     const was = before?.get(title);
-    const bar = element("div", { className: "bar" }, element("i"));
-    bar.firstChild.style.width = `${100 * chance}%`;
+    const drawn = bar(chance);
     if (was !== undefined) {
       const tick = element("s");
       tick.style.width = `${100 * was}%`;
-      bar.append(tick);
+      drawn.append(tick);
     }
     const moved = was !== undefined && percent(was) !== percent(chance);
     const number = moved ? `${percent(was)} → ${percent(chance)}` : percent(chance);
     const name = title === answer ? element("b", {}, title) : element("span", {}, title);
     const head = element("div", { className: "name" }, name, element("span", { className: "number" }, number));
-    return element("li", { className: title === answer ? "answer" : "" }, head, bar);
+    return element("li", { className: title === answer ? "answer" : "" }, head, drawn);
   });
   const rest = ranked.length - SHOWN;
   if (rest > 0) rows.push(element("li", { className: "quiet" }, `and ${rest} more`));
   return element("ul", { className: "candidates" }, ...rows);
 }
 
-const KNOWN_BY = {
+export const KNOWN_BY = {
   links: "Known by links to its article.",
   description: "Known by its description.",
   title: "Nothing but its title is known.",
 };
 
+const link = (href, text) => element("a", { href, target: "_blank", rel: "noreferrer noopener" }, `${text} ↗`);
+
+/** A link to the page of an entity; of another scheme it would not be a page. */
+export function pageLink(url, text) {
+  return /^https?:\/\//.test(url ?? "") ? link(url, text) : null;
+}
+
+export function itemLink(wikidata) {
+  return /^Q\d+$/.test(wikidata ?? "") ? link(`https://www.wikidata.org/wiki/${wikidata}`, wikidata) : null;
+}
+
 /** What is known of the entity, and links to its page, where it has one, and to its Wikidata item. */
 function about(kind, { url, known_by: known, wikidata }) {
-  const link = (href, text) => element("a", { href, target: "_blank", rel: "noreferrer noopener" }, text);
-  const parts = [kind ? `${sentence(kind)} ` : null, known ? `${KNOWN_BY[known]} ` : null];
-  // No other scheme: it would not be a page.
-  if (/^https?:\/\//.test(url ?? "")) parts.push(link(url, /^https:\/\/[^/]*\bwikipedia\.org\//.test(url) ? "Read the article on Wikipedia ↗" : "Read about it ↗"));
-  if (/^Q\d+$/.test(wikidata ?? "")) parts.push(" ", link(`https://www.wikidata.org/wiki/${wikidata}`, `${wikidata} ↗`));
-  return element("p", { className: "about" }, ...parts);
+  const where = /^https:\/\/[^/]*\bwikipedia\.org\//.test(url) ? "Read the article on Wikipedia" : "Read about it";
+  const facts = [kind && sentence(kind), KNOWN_BY[known]].filter(Boolean).map((fact) => `${fact} `);
+  return element("p", { className: "about" }, ...facts, pageLink(url, where), " ", itemLink(wikidata));
+}
+
+function others(name) {
+  return element("p", { className: "quiet" }, element("a", { href: nameAddress(name) }, `Who else is called ${name} here?`));
 }
 
 /** Draw how the probabilities of a mention moved over the steps. */
@@ -148,6 +170,7 @@ function decidedNow(run, mention) {
     candidates(after, alone && new Map(alone), resolution?.entity),
     alone && after.length > 1 ? element("p", { className: "quiet" }, TICK) : null,
     resolution && about(run.mentions[mention].kind, resolution),
+    others(run.surface(mention)),
   ];
 }
 
@@ -201,6 +224,7 @@ function mentionPanel(run, place, mention, onpick) {
     alone && after?.length > 1 ? element("p", { className: "quiet" }, TICK) : null,
     resolution && state !== "masked" ? about(run.mentions[mention].kind, resolution) : null,
     history(run, mention),
+    others(run.surface(mention)),
     element("p", {}, element("button", { type: "button", onclick: () => onpick(null) }, "Back to the step")),
   ];
 }
@@ -219,14 +243,32 @@ export function drawPanel(target, run, order, place, picked, onpick) {
   target.replaceChildren(...parts.filter(Boolean));
 }
 
-export function drawDecisions(target, run, place, ongo) {
-  const rows = run.steps.flatMap((step, index) => step.decided.map((mention) => {
+/** What is told of an answer besides its title. */
+function facts({ kind, resolution }) {
+  const known = resolution?.known_by && `known by ${resolution.known_by}`;
+  const told = resolution ? [kind, known, resolution.wikidata].filter(Boolean).join(", ") : "";
+  return told ? element("span", { className: "quiet facts" }, told) : null;
+}
+
+/** Draw a row for each mention: those decided in their order, then those that no step decides. */
+export function drawDecisions(target, run, place, ongo, onpick) {
+  const focused = [...target.querySelectorAll("button")].indexOf(document.activeElement);
+  const row = (mention, step, index) => {
     const { resolution } = run.mentions[mention];
-    const answer = element("span", {}, element("span", { className: "surface" }, run.surface(mention)), " → ", resolution?.entity ?? run.open(mention));
-    const button = element("button", { type: "button", onclick: () => ongo(index + 1) },
-      element("span", { className: "step" }, String(step.number)), answer,
+    const answer = element("span", {}, element("span", { className: "surface" }, run.surface(mention)), " → ",
+      resolution?.entity ?? run.open(mention), facts(run.mentions[mention]));
+    const onclick = () => (step ? ongo(index + 1) : onpick(mention));
+    const button = element("button", { type: "button", onclick },
+      element("span", { className: "step" }, step ? String(step.number) : "–"), answer,
       element("span", { className: "number" }, resolution ? percent(resolution.probability) : ""));
-    return element("li", { className: index + 1 > place ? "future" : index + 1 === place ? "now" : "" }, button);
-  }));
-  target.replaceChildren(...rows);
+    const now = index + 1 === place;
+    if (now) button.setAttribute("aria-current", "step");
+    return element("li", { className: index + 1 > place ? "future" : now ? "now" : "" }, button);
+  };
+  const never = run.mentions.map((_, mention) => mention).filter((mention) => !run.places.has(mention));
+  target.replaceChildren(
+    ...run.steps.flatMap((step, index) => step.decided.map((mention) => row(mention, step, index))),
+    ...never.map((mention) => row(mention, null, -2)), // at no place, so neither now nor in future
+  );
+  target.querySelectorAll("button")[focused]?.focus({ preventScroll: true });
 }
