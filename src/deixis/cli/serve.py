@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import socket
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,5 +81,7 @@ def run(app: ASGIApp, sock: socket.socket) -> None:
     """Serve an application until Ctrl-C or SIGTERM; what was taken is answered."""
     import uvicorn
 
+    # When all is answered, uvicorn raises the signal again for the handler from before: such a stop is no failure.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     config = uvicorn.Config(app, log_level="warning", server_header=False, timeout_graceful_shutdown=30)
     uvicorn.Server(config).run([sock])
