@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from deixis.wikipedia.extraction import Extraction
+from deixis.cli.terminal import print_counts
 
 __all__ = ["ReadingBar", "articles"]
 
@@ -45,7 +44,8 @@ def articles(
         extraction = build_articles(dumps, output, redirects=redirects, workers=workers, progress=reading)
     for cut in extraction.cuts:
         typer.echo(f"deixis: {cut}; all before that was read", err=True)
-    _print(extraction, output)
+    told = extraction.counts.items()
+    print_counts({f"{group}: {reason}": n for group, reasons in told for reason, n in reasons.items()}, output)
 
 
 class ReadingBar:
@@ -73,11 +73,3 @@ class ReadingBar:
         self._bar.update(task.id, completed=done >> 20, pages=pages, speed=pages / (task.elapsed or 1e-9))
         if done >= total:
             self._bar.stop()
-
-
-def _print(extraction: Extraction, output: Path) -> None:
-    """Print what was kept and dropped, by reason."""
-    for group, reasons in extraction.counts.items():
-        for reason, count in reasons.items():
-            typer.echo(f"{count:>12,}  {group}: {reason}")
-    typer.echo(f"written: {output}")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from deixis.artefacts import Manifest
+from deixis.cli.terminal import print_counts
 
 __all__ = ["candidates"]
 
@@ -66,7 +65,7 @@ def build(
         report=lambda sentence: typer.echo(f"deixis: {sentence}", err=True),
         progress=lambda steps: track(steps, "candidates"),
     )
-    _print(manifest, output)
+    print_counts(manifest.counts, output)
 
 
 @candidates.command("import")
@@ -105,7 +104,7 @@ def import_(
         builder.add_store(store)
         parents["candidates"] = store.digest
     import_lists(builder, lists, chosen, mass)
-    _print(builder.save(output, {"format": form, "mass": mass}, parents), output)
+    print_counts(builder.save(output, {"format": form, "mass": mass}, parents).counts, output)
 
 
 @candidates.command()
@@ -128,7 +127,7 @@ def merge(
         store = Names.open(folder)
         builder.add_store(store)
         parents[f"candidates {number}"] = store.digest
-    _print(builder.save(output, {}, parents), output)
+    print_counts(builder.save(output, {}, parents).counts, output)
 
 
 @candidates.command()
@@ -182,9 +181,3 @@ def _workers(paths: list[Path]) -> int:
 
     size = sum(path.stat().st_size for path in paths if path.exists())
     return cores() if size > SMALL else 1
-
-
-def _print(manifest: Manifest, output: Path) -> None:
-    for what, count in manifest.counts.items():
-        typer.echo(f"{count:>12,}  {what}")
-    typer.echo(f"written: {output}")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from deixis.cli.options import Machine, with_settings
+from deixis.cli.options import Machine, open_model, with_settings
 from deixis.cli.progress import track
 from deixis.cli.writing import writing
 from deixis.errors import InputError
@@ -45,8 +45,6 @@ def disambiguate(
     """
     from deixis.datasets.dataset import Report
     from deixis.datasets.jsonl import stream_documents
-    from deixis.inference import Disambiguator
-    from deixis.knowledge.entities import read_wikidata
     from deixis.settings import Settings
 
     settings = Settings(
@@ -57,9 +55,7 @@ def disambiguate(
         top=top or None,
         prior=prior,
     )
-    nlp = Disambiguator.load(model, machine.device, precision=machine.precision)
-    if wikidata is not None:
-        nlp.wikidata = read_wikidata(wikidata)
+    nlp = open_model(model, machine, wikidata)
     report = Report()
     path = Path("/dev/stdin") if str(documents) == "-" else documents
     stream = stream_documents(path, strict=strict, report=report)

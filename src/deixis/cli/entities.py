@@ -165,9 +165,9 @@ def list_(
     Example: `deixis entities list model`
     """
     from rich import box
-    from rich.console import Console
     from rich.table import Table
 
+    from deixis.cli.terminal import console
     from deixis.folder.model_folder import KNOWN
     from deixis.knowledge.entities import read_entities
 
@@ -181,12 +181,11 @@ def list_(
         return
     table = Table("entity", "names", "url", "description", box=box.SIMPLE)
     for entity in found:
-        names = ", ".join(name.surface for name in entity.names)
-        table.add_row(entity.title, names, entity.url or entity.wikidata or "", _short(entity.description))
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=160)
-    console.print(table if found else f"{model} has no entity beside those it was trained with", highlight=False)
+        names, text = ", ".join(name.surface for name in entity.names), entity.description
+        table.add_row(
+            entity.title, names, entity.url or entity.wikidata or "", text if len(text) <= 80 else text[:79] + "…"
+        )
+    console(160).print(table if found else f"{model} has no entity beside those it was trained with")
 
 
 @entities.command()
@@ -249,7 +248,3 @@ def _progress(batches: Sequence[list[int]]) -> Iterator[list[int]]:
 def _tell(manifest: Manifest, output: Path, what: str) -> None:
     typer.echo(f"{what}; {manifest.counts['entities']:,} entities in all")
     typer.echo(f"written: {output}")
-
-
-def _short(text: str, most: int = 80) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"

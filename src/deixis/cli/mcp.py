@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from deixis.cli.options import Machine, with_settings
+from deixis.cli.options import Machine, open_model, with_settings
 from deixis.cli.serve import address, listen, run
 from deixis.errors import MissingExtra
 from deixis.serving.limits import Limits
@@ -44,12 +44,7 @@ def mcp(
         raise
     import anyio
 
-    from deixis.inference import Disambiguator
-    from deixis.knowledge.entities import read_wikidata
-
-    nlp = Disambiguator.load(model, machine.device, precision=machine.precision)
-    if wikidata is not None:
-        nlp.wikidata = read_wikidata(wikidata)
+    nlp = open_model(model, machine, wikidata)
     if port is None:
         anyio.run(serve_stdio, nlp, limits)
         return

@@ -46,6 +46,7 @@ def quantise(
         deixis quantise model -o small --articles articles.jsonl.zst
     """
     from deixis.artefacts import digest_file
+    from deixis.cli.terminal import print_counts, size_and_digest
     from deixis.datasets import read_titles
     from deixis.errors import InputError
     from deixis.folder.model_folder import check_encoder_precision, check_precision, quantise_folder
@@ -64,10 +65,7 @@ def quantise(
         seen=None if articles is None else _see(model, articles),
         parents=None if articles is None else {"articles": digest_file(articles)},
     )
-    for what, count in manifest.counts.items():
-        typer.echo(f"{count:>12,}  {what}")
-    size = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
-    typer.echo(f"written: {output}, {size / 1e6:.1f} MB, digest {manifest.digest[:12]}")
+    print_counts(manifest.counts, output, size_and_digest(output, manifest))
 
 
 def _see(model: Path, path: Path) -> Tensor:

@@ -33,6 +33,7 @@ def vocabulary(
     Rows 0 to 2 are [PAD], [UNK] and [MASK]; the others go by count, ties by title.
     """
     from deixis.cli.progress import track
+    from deixis.cli.terminal import print_counts
     from deixis.corpus.counting import build_vocabulary
 
     manifest = build_vocabulary(
@@ -45,6 +46,4 @@ def vocabulary(
         report=lambda sentence: typer.echo(f"deixis: {sentence}", err=True),
         progress=lambda paths: track(paths, "vocabulary", len(articles)),
     )
-    for what, count in manifest.counts.items():
-        typer.echo(f"{count:>12,}  {what}")
-    typer.echo(f"written: {output}")
+    print_counts(manifest.counts, output)

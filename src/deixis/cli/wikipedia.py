@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from deixis.cli.articles import ReadingBar, articles
 from deixis.cli.redirects import redirects
+from deixis.cli.terminal import print_counts
 from deixis.cli.vocabulary import vocabulary
 from deixis.cli.windows import windows
 
@@ -124,6 +125,4 @@ def _make(wiki: Wiki, output: Path, device: str, workers: int | None) -> None:
 def _tell(manifest: Manifest, output: Path) -> None:
     parameters = manifest.parameters
     typer.echo(f"{parameters['domain']}, {parameters['date']}, {parameters['licence']}")
-    for what, count in {**manifest.counts, **parameters["rows"]}.items():
-        typer.echo(f"{count:>12,}  {what}")
-    typer.echo(f"written: {output}")
+    print_counts({**manifest.counts, **parameters["rows"]}, output)

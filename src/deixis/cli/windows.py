@@ -38,6 +38,7 @@ def windows(
     If it is interrupted, the same command goes on where it was; the result is the same to the byte.
     """
     from deixis.cli.progress import track
+    from deixis.cli.terminal import print_counts
     from deixis.corpus.counting import gather_redirects
     from deixis.corpus.shards import build_windows
     from deixis.wikipedia.parallel import cores
@@ -55,6 +56,4 @@ def windows(
         report=lambda sentence: typer.echo(f"deixis: {sentence}", err=True),
         progress=lambda parts: track(parts, "windows"),
     )
-    for what, count in manifest.counts.items():
-        typer.echo(f"{count:>12,}  {what}")
-    typer.echo(f"written: {output}")
+    print_counts(manifest.counts, output)

@@ -31,13 +31,12 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, cast
 
-import marisa_trie
 import numpy as np
 from numpy.typing import NDArray
 
 from deixis.artefacts import MANIFEST, Manifest
 from deixis.documents import Candidate, Document
-from deixis.errors import ArtefactError
+from deixis.knowledge.mapped import damaged, map_trie
 from deixis.knowledge.occurrences import LOWER, link_probabilities, term_probabilities
 from deixis.knowledge.resolve import resolve_names
 from deixis.knowledge.surfaces import key, variants, words_of
@@ -89,7 +88,7 @@ class Names:
 
     def __init__(self, folder: Path, manifest: Manifest, k: int) -> None:
         self.folder, self.manifest, self.k = folder, manifest, k
-        self._names, self._parts = _trie(folder / "names.marisa"), _trie(folder / "parts.marisa")
+        self._names, self._parts = map_trie(folder / "names.marisa"), map_trie(folder / "parts.marisa")
         # Slices of memoryviews cost a third of those of arrays, and look-ups are many and small.
         self._titles, self._title_offsets = _mapped(folder / "titles.bin"), _view(folder / "titles-offsets.npy")
         self._popularity = _view(folder / "popularity.npy")
@@ -300,28 +299,16 @@ def _owners(offsets: memoryview[Any]) -> NDArray[np.int64]:
     return np.repeat(np.arange(len(sizes)), sizes)
 
 
-def _trie(path: Path) -> Any:
-    try:
-        return marisa_trie.Trie().mmap(str(path))
-    except (OSError, RuntimeError):
-        raise _damaged(path) from None
-
-
 def _mapped(path: Path) -> mmap.mmap:
     try:
         with path.open("rb") as file:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError):
-        raise _damaged(path) from None
+        raise damaged(path) from None
 
 
 def _view(path: Path) -> memoryview[Any]:
     try:
         return memoryview(np.load(path, mmap_mode="r", allow_pickle=False))
     except (OSError, ValueError, EOFError):
-        raise _damaged(path) from None
-
-
-def _damaged(path: Path) -> ArtefactError:
-    what = "is damaged" if path.exists() else "is missing"
-    return ArtefactError(f"{path} {what}; copy the folder again or run `deixis candidates build`")
+        raise damaged(path) from None
