@@ -24,11 +24,9 @@ class Entities(Protocol):
     @property
     def digest(self) -> str:
         """What numbers of these entities are told apart by from those of others."""
-        ...
 
     def number(self, title: str) -> int | None:
         """Return the number of an entity by its title, None for an unknown one."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

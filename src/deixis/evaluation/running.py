@@ -23,7 +23,6 @@ class Disambiguates(Protocol):
 
     def disambiguate_many(self, documents: Iterable[Document], settings: Settings) -> Iterator[Resolutions]:
         """Resolve the mentions of the documents."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

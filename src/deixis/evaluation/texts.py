@@ -146,15 +146,12 @@ class LinksTexts(Protocol):
 
     def link_many(self, texts: Iterable[str | Document], settings: Settings) -> Iterator[Resolutions]:
         """Find and resolve the mentions of texts, in their order."""
-        ...
 
     def disambiguate_many(self, documents: Iterable[Document], settings: Settings) -> Iterator[Resolutions]:
         """Resolve the mentions of documents, in their order."""
-        ...
 
     def for_texts(self, settings: Settings) -> Settings:
         """Return the settings for plain texts, with the model's own values where none is given."""
-        ...
 
 
 def link_texts(nlp: LinksTexts, dataset: Dataset, settings: Settings, *, gold: bool = False) -> Iterator[Resolutions]:

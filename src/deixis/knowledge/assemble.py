@@ -69,27 +69,22 @@ class Source(Protocol):
     @property
     def known(self) -> Known:
         """The entities."""
-        ...
 
     @property
     def names(self) -> Entries | None:
         """Keys of names, if there are any names."""
-        ...
 
     @property
     def parts(self) -> Entries | None:
         """Keys of beginnings and ends of titles, if there are any names."""
-        ...
 
     @property
     def redirects(self) -> Mapping[str, int]:
         """Other titles, with places in `known`."""
-        ...
 
     @property
     def parents(self) -> Mapping[str, str]:
         """Digests of what it was made from."""
-        ...
 
 
 def assemble(

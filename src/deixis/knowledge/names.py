@@ -22,7 +22,6 @@ largest of their file needs; counts are float32 where a list was imported with p
 
 from __future__ import annotations
 
-import bisect
 import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -185,12 +184,6 @@ class Names:
         """Yield every entity with its popularity, in alphabetical order."""
         for number, popularity in enumerate(self._popularity):
             yield self._title(number), popularity
-
-    def popularity(self, title: str) -> int | None:
-        """Return how often an entity is linked, None for an unknown one."""
-        number = bisect.bisect_left(range(len(self._popularity)), title, key=self._title)
-        known = number < len(self._popularity) and self._title(number) == title
-        return self._popularity[number] if known else None
 
     def lookup(self, surface: str, k: int | None = None) -> tuple[Candidate, ...]:
         """Return the k best candidates of a surface by itself: of its key, else of the first variant that has any."""
