@@ -79,36 +79,26 @@ class Report:
     unmatched: Counter[str] = field(default_factory=Counter)  # kept, but without candidates or without a place
     noted: Counter[str] = field(default_factory=Counter)
 
+    @property
+    def _kinds(self) -> dict[str, Counter[str]]:
+        return {name: getattr(self, name) for name in ("removed", "repaired", "unmatched", "noted")}
+
     def copy(self) -> Report:
         """Return a report that can be added to without changing this one."""
-        return Report(
-            self.annotations, *(Counter(c) for c in (self.removed, self.repaired, self.unmatched, self.noted))
-        )
+        return Report(self.annotations, *map(Counter, self._kinds.values()))
 
     def lines(self) -> list[str]:
         """Return one line a reason, e.g. `removed 1,131: not in the knowledge base`."""
-        kinds = {
-            "removed": self.removed,
-            "repaired": self.repaired,
-            "unmatched": self.unmatched,
-            "noted": self.noted,
-        }
         return [
             f"{kind} {count:,}: {reason}"
-            for kind, counts in kinds.items()
+            for kind, counts in self._kinds.items()
             for reason, count in counts.most_common()
             if count
         ]
 
     def to_record(self) -> dict[str, Any]:
         """Return the JSON object of the report."""
-        return {
-            "annotations": self.annotations,
-            "removed": dict(self.removed),
-            "repaired": dict(self.repaired),
-            "unmatched": dict(self.unmatched),
-            "noted": dict(self.noted),
-        }
+        return {"annotations": self.annotations, **{kind: dict(counts) for kind, counts in self._kinds.items()}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,7 @@ from deixis.evaluation.paper import FIVE, PAPER, PAPER_FREQUENCY, paper_figure
 from deixis.evaluation.running import BASELINE, Run, SetResult
 from deixis.rendering import Table
 
-__all__ = [
-    "count_table",
-    "disagreement_table",
-    "frequency_table",
-    "paper_tables",
-    "result_table",
-]
+__all__ = ["count_table", "disagreement_table", "frequency_table", "paper_tables", "result_table"]
 
 VARIANTS = ("zero-shot", "fine-tuned")
 ORDERS = ("local", "natural", "confidence")

@@ -262,12 +262,7 @@ def write_folder(
     encoder = base.manifest.parameters["encoder"]
     with folder_aside(output) as aside:
         model.save(
-            aside / "model",
-            table="int8",
-            encoder=encoder,
-            source=names,
-            parents=told.parents,
-            parameters=parameters,
+            aside / "model", table="int8", encoder=encoder, source=names, parents=told.parents, parameters=parameters
         )
         knowledge = Knowledge.open(aside / "model" / "knowledge")
         numbers = [knowledge.number(title) or 0 for title in titles]

@@ -21,15 +21,7 @@ from deixis.artefacts import MANIFEST, Manifest, digest_file, folder_aside
 from deixis.documents import KNOWN_BY
 from deixis.errors import InputError
 from deixis.knowledge.entities import Entity
-from deixis.knowledge.knowledge import (
-    FILTER,
-    NAMES,
-    NUMBERS,
-    PARTS,
-    REDIRECTS,
-    TITLES,
-    UNIT,
-)
+from deixis.knowledge.knowledge import FILTER, NAMES, NUMBERS, PARTS, REDIRECTS, TITLES, UNIT
 from deixis.knowledge.mapped import Arrays, Lists, to_bytes, write_arrays
 from deixis.knowledge.names import WEIGHTS, Names
 from deixis.knowledge.occurrences import LOWER, link_probabilities, term_probabilities
@@ -88,11 +80,7 @@ class Source(Protocol):
 
 
 def assemble(
-    folder: Path,
-    source: Source,
-    parameters: Mapping[str, Any] | None = None,
-    *,
-    title_filter: Path | None = None,
+    folder: Path, source: Source, parameters: Mapping[str, Any] | None = None, *, title_filter: Path | None = None
 ) -> NDArray[np.int64]:
     """Write a folder of knowledge, and return the number of each entity of the source; the filter is copied into it."""
     with folder_aside(folder) as aside:
@@ -174,11 +162,7 @@ class FromStore:
 
     @classmethod
     def of(
-        cls,
-        vocabulary: Vocabulary,
-        store: Names | None = None,
-        table: Mapping[str, str] | None = None,
-        **told: Any,
+        cls, vocabulary: Vocabulary, store: Names | None = None, table: Mapping[str, str] | None = None, **told: Any
     ) -> FromStore:
         """Take the entities of a vocabulary; of those that a redirect table joins, the most annotated alone."""
         moved = vocabulary.lead(table or {})
