@@ -108,7 +108,6 @@ class Table:
         return "\n".join([*lines, "", *([self.note, ""] if self.note else [])])
 
     def to_html(self) -> str:
-        """Return the table in HTML."""
         head = "".join(f"<th>{html.escape(column)}</th>" for column in self.columns)
         body = "".join(
             "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>\n" for row in self.rows

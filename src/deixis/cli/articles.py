@@ -9,17 +9,20 @@ import typer
 
 from deixis.cli.terminal import print_counts
 
-__all__ = ["ReadingBar", "articles"]
+__all__ = ["Dumps", "ReadingBar", "Workers", "articles"]
+
+Dumps = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="DUMP...",
+        help="MediaWiki XML: .xml, .xml.bz2, multistream .bz2 with or without its index, any number of part files.",
+    ),
+]
+Workers = Annotated[int | None, typer.Option(min=1, help="Processes that read wikitext; by default one a core.")]
 
 
 def articles(
-    dumps: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="DUMP",
-            help="MediaWiki XML: .xml, .xml.bz2, multistream .bz2 with or without its index, any number of part files.",
-        ),
-    ],
+    dumps: Dumps,
     output: Annotated[Path, typer.Option("--output", "-o", help="The article file to write, ending in .jsonl.zst.")],
     redirects: Annotated[
         Path | None,
@@ -27,9 +30,7 @@ def articles(
             help="A redirect table of your own, a line a redirect: from, tab, to; it goes before the dump's redirects."
         ),
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes that read wikitext; by default one a core.")
-    ] = None,
+    workers: Workers = None,
 ) -> None:
     """Read a Wikipedia dump as plain text with links at character offsets.
 

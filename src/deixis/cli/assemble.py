@@ -8,12 +8,14 @@ from typing import Annotated
 
 import typer
 
+from deixis.cli.options import ModelOutput
+
 __all__ = ["assemble"]
 
 
 def assemble(
     model: Annotated[Path, typer.Argument(help="The model folder, of training or of an earlier deixis.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The model folder to write.")],
+    output: ModelOutput,
     names: Annotated[
         Path | None, typer.Option(help="The store of names; if not given, the one that an earlier deixis put there.")
     ] = None,

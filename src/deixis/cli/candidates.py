@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from deixis.cli.options import Redirects
 from deixis.cli.terminal import print_counts
 
 __all__ = ["candidates"]
@@ -20,9 +21,6 @@ candidates = typer.Typer(
 SMALL = 10_000_000  # bytes
 
 Output = Annotated[Path, typer.Option("--output", "-o", help="The store to write: a folder.")]
-Redirects = Annotated[
-    list[Path] | None, typer.Option(help="A redirect table, lines from<TAB>to; redirect pages are known anyway.")
-]
 
 
 @candidates.command()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deixis.cli.options import ModelOutput
 from deixis.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ entities = typer.Typer(
 )
 
 Model = Annotated[Path, typer.Argument(help="The model folder; it stays as it is.")]
-Output = Annotated[Path, typer.Option("--output", "-o", help="The model folder to write.")]
 Descriptions = Annotated[list[Path], typer.Argument(metavar="DESCRIPTIONS...", help="Lines title<TAB>description.")]
 Records = Annotated[
     Path,
@@ -37,7 +37,7 @@ Records = Annotated[
 def add(
     model: Model,
     new: Records,
-    output: Output,
+    output: ModelOutput,
     replace: Annotated[
         bool, typer.Option("--replace", help="Make entities anew that the model has already; else they are refused.")
     ] = False,
@@ -63,7 +63,7 @@ def add(
 def update(
     model: Model,
     changes: Annotated[Path, typer.Argument(help="One JSON a line: the title, and the fields that change.")],
-    output: Output,
+    output: ModelOutput,
 ) -> None:
     """Change entities that were added: fields that are given replace the old ones, and the row is made anew.
 
@@ -86,7 +86,7 @@ def update(
 @entities.command()
 def remove(
     model: Model,
-    output: Output,
+    output: ModelOutput,
     titles: Annotated[list[str] | None, typer.Argument(metavar="[TITLE]...", help="Entities to remove.")] = None,
     listed: Annotated[Path | None, typer.Option("--from", help="A list of more titles, one a line.")] = None,
 ) -> None:
@@ -108,7 +108,7 @@ def remove(
 @entities.command()
 def build(
     knowledge: Records,
-    output: Output,
+    output: ModelOutput,
     base: Annotated[
         Path | None,
         typer.Option(
@@ -136,7 +136,7 @@ def build(
 def fit(
     model: Model,
     descriptions: Descriptions,
-    output: Output,
+    output: ModelOutput,
     limit: Annotated[int, typer.Option(min=10, help="Entities that are fitted on, chosen by seed.")] = 20_000,
     device: Annotated[str, typer.Option(help="Where descriptions are read, e.g. cpu or cuda.")] = "cpu",
 ) -> None:

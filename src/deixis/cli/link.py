@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from pydantic import Field
 
-from deixis.cli.options import Machine, open_model, with_settings
+from deixis.cli.options import Machine, Model, Output, Wikidata, open_model, with_settings
 from deixis.cli.progress import track
 from deixis.cli.terminal import console, print_counts
 from deixis.cli.writing import writing
@@ -72,16 +72,14 @@ def link(
     inputs: list[str] = typer.Argument(
         None, metavar="[TEXT | FILE...]", help="A text, or files: text, document JSONL, a table; else standard input."
     ),
-    model: Path | None = typer.Option(None, "--model", "-m", help="The model folder; the packaged model if not given."),
+    model: Model = None,
     json: bool = typer.Option(False, "--json", help="Write document JSONL; of many documents it is the default."),
     html: bool = typer.Option(False, "--html", help="Write a page: text, steps and links of every document."),
-    output: Path | None = typer.Option(None, "--output", "-o", help="Where to write; standard output if not given."),
+    output: Output = None,
     detection_threshold: float | None = typer.Option(
         None, min=0, max=1, help="The least link probability of a name that is taken as a mention; the model's own."
     ),
-    wikidata: Path | None = typer.Option(
-        None, help="Titles to Wikidata ids, lines title TAB id, that results are to tell."
-    ),
+    wikidata: Wikidata = None,
 ) -> None:
     """Find the names of a text and decide which entity each means.
 

@@ -28,7 +28,27 @@ from deixis.training.fields import Fields, fields_of
 if TYPE_CHECKING:
     from deixis.inference import Disambiguator
 
-__all__ = ["Machine", "open_model", "with_settings"]
+__all__ = [
+    "Articles",
+    "Machine",
+    "Model",
+    "ModelOutput",
+    "Output",
+    "Redirects",
+    "Wikidata",
+    "open_model",
+    "with_settings",
+]
+
+
+Articles = Annotated[list[Path], typer.Argument(metavar="ARTICLES...", help="Article JSONL, plain, .gz, .xz or .zst.")]
+Model = Annotated[Path | None, typer.Option("--model", "-m", help="Model folder (default: the packaged model).")]
+ModelOutput = Annotated[Path, typer.Option("--output", "-o", help="The model folder to write.")]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="Where to write; standard output if not given.")]
+Redirects = Annotated[
+    list[Path] | None, typer.Option(help="A redirect table, lines from<TAB>to; redirect pages are known anyway.")
+]
+Wikidata = Annotated[Path | None, typer.Option(help="TSV of title and Wikidata id; adds the id to results.")]
 
 
 class Machine(SettingsModel):

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from deixis.cli.options import ModelOutput
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -18,7 +20,7 @@ BEGINNING = 2000  # characters
 
 def quantise(
     model: Annotated[Path, typer.Argument(help="The model folder; it stays as it is.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The model folder to write.")],
+    output: ModelOutput,
     encoder: Annotated[
         Literal["fp32", "fp16", "int12", "int8"], typer.Option(help="Precision of the encoder on disk.")
     ] = "int8",

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import socket
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from deixis.cli.options import Machine, open_model, with_settings
+from deixis.cli.options import Machine, Model, Wikidata, open_model, with_settings
 from deixis.errors import InputError, MissingExtra
 from deixis.serving.limits import Limits
 
@@ -20,10 +19,10 @@ __all__ = ["address", "listen", "run", "serve"]
 
 @with_settings
 def serve(
-    model: Path | None = typer.Option(None, "--model", "-m", help="Model folder (default: the packaged model)."),
+    model: Model = None,
     host: str = typer.Option("127.0.0.1", help="Address to listen on; the default is this machine alone."),
     port: int = typer.Option(8000, min=0, max=65535, help="Port to listen on; 0 takes a free one."),
-    wikidata: Path | None = typer.Option(None, help="TSV of title and Wikidata id; adds the id to results."),
+    wikidata: Wikidata = None,
     *,
     machine: Machine,
     limits: Limits,

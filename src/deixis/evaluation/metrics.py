@@ -50,7 +50,6 @@ def measure_of(name: str) -> Measure:
 
 
 def tally(judgements: Sequence[Judgement]) -> Tally:
-    """Count."""
     return Tally(
         len(judgements),
         sum(judgement.has_candidates for judgement in judgements),

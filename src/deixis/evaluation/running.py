@@ -78,7 +78,6 @@ class SetResult:
 
     @property
     def name(self) -> str:
-        """The name of the set."""
         return self.dataset.name
 
     @property

@@ -23,6 +23,7 @@ from deixis.datasets.elevant import VALUES
 from deixis.documents import Document, Mention, Resolutions
 from deixis.evaluation.judging import NO_REDIRECTS
 from deixis.evaluation.reliability import Judged, precision_at, reliability
+from deixis.evaluation.running import Disambiguates
 from deixis.settings import Settings
 
 if TYPE_CHECKING:
@@ -70,7 +71,6 @@ class Score:
         return 2 * self.right / max(1, self.answers + self.golds)
 
     def __add__(self, other: Score) -> Score:
-        """Add up the counts."""
         return Score(self.golds + other.golds, self.answers + other.answers, self.right + other.right)
 
     def to_record(self) -> dict[str, float]:
@@ -88,7 +88,6 @@ class KindCounts:
     right: int = 0
 
     def __add__(self, other: KindCounts) -> KindCounts:
-        """Add up the counts."""
         return KindCounts(*(a + b for a, b in zip(asdict(self).values(), asdict(other).values(), strict=True)))
 
 
@@ -139,16 +138,13 @@ def _kind(scores: TextScores, kind: str) -> KindCounts:
     return scores.kinds.get(kind, KindCounts())
 
 
-class LinksTexts(Protocol):
+class LinksTexts(Disambiguates, Protocol):
     """What links texts: a `Disambiguator`, or a baseline."""
 
     answer_threshold: float
 
     def link_many(self, texts: Iterable[str | Document], settings: Settings) -> Iterator[Resolutions]:
         """Find and resolve the mentions of texts, in their order."""
-
-    def disambiguate_many(self, documents: Iterable[Document], settings: Settings) -> Iterator[Resolutions]:
-        """Resolve the mentions of documents, in their order."""
 
     def for_texts(self, settings: Settings) -> Settings:
         """Return the settings for plain texts, with the model's own values where none is given."""

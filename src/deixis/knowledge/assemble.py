@@ -176,14 +176,6 @@ class FromStore:
             places = np.fromiter((known.get(title, -1) for title, _ in store.titles()), np.int64)
         return cls(titles, np.array(vocabulary.counts)[kept], store, places, redirects, **told)
 
-    @classmethod
-    def whole(cls, store: Names, table: Mapping[str, str] | None = None, **told: Any) -> FromStore:
-        """Take all entities of a store."""
-        titles, links = zip(*store.titles(), strict=True)
-        numbers = {title: place for place, title in enumerate(titles)} if table else {}
-        redirects = {a: numbers[b] for a, b in (table or {}).items() if a not in numbers and b in numbers}
-        return cls(titles, np.array(links), store, np.arange(len(titles)), redirects, **told)
-
     @property
     def known(self) -> Known:
         """The entities, and how each is known."""

@@ -108,7 +108,6 @@ def map_arrays(path: Path) -> dict[str, memoryview[int]]:
 
 
 def map_trie(path: Path) -> Any:
-    """Map a trie."""
     try:
         return marisa_trie.Trie().mmap(str(path))
     except (OSError, RuntimeError):

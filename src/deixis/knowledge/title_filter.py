@@ -105,7 +105,6 @@ class TitleFilter:
         return slots, (mixed ^ mixed >> np.uint64(32)).astype(np.uint8)
 
     def save(self, path: Path) -> None:
-        """Write the filter."""
         header = np.array([MAGIC, VERSION, self.seed, self.segment, self.segments, self.titles], "<u8")
         with write_aside(path) as file:
             file.write(header.tobytes() + self.table.tobytes())

@@ -81,7 +81,6 @@ class Vocabulary:
     number = row  # as knowledge calls it
 
     def title(self, number: int) -> str:
-        """Return the title of a row."""
         return self.titles[number]
 
     @property

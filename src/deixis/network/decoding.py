@@ -50,7 +50,6 @@ class Question:
     window: Tensor  # (mentions,) which of the batch's; mentions lie window by window, from left to right
 
     def to(self, device: torch.device | str) -> Question:
-        """Return the question on a device."""
         tensors = (getattr(self, name) for name in self.__dataclass_fields__)
         return Question(*(None if x is None else x.to(device, non_blocking=True) for x in tensors))  # type: ignore[arg-type]
 

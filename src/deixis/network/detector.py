@@ -115,7 +115,6 @@ class PackedWords(NamedTuple):
     features: Tensor  # (words, FEATURES)
 
     def to(self, device: torch.device | str) -> PackedWords:
-        """Return the windows on a device."""
         batch, *rest = self
         return PackedWords(batch.to(device), *(part.to(device) for part in rest))
 
@@ -178,7 +177,6 @@ class DetectorHead(nn.Module):
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read a head."""
         try:
             with safe_open(path, "pt") as file:
                 shape = json.loads(file.metadata()["detector"])

@@ -38,7 +38,6 @@ class Article:
     disambiguation: bool = False
 
     def surface(self, link: Link) -> str:
-        """Return the text of a link."""
         return self.text[link.start : link.end]
 
     def to_json(self) -> bytes:
