@@ -216,7 +216,7 @@ def linked_html(resolutions: Resolutions) -> str:
 def _link(resolution: Resolution, shown: str, numbers: Mapping[tuple[int, int], str] | None = None) -> str:
     number = "" if numbers is None else f"<sup>{numbers[resolution.start, resolution.end]}</sup>"
     if resolution.entity is None:
-        return f'<u title="{_reason(resolution)}">{html.escape(shown)}</u>{number}'
+        return f'<u title="{html.escape(_open(resolution))}">{html.escape(shown)}</u>{number}'
     tip = html.escape(f"{resolution.entity}, {resolution.probability:.2f}")
     return f'<a href="{html.escape(resolution.url or "")}" title="{tip}">{html.escape(shown)}</a>{number}'
 
@@ -234,10 +234,6 @@ def _open(resolution: Resolution) -> str:
     """Say why a mention has no entity, and what it names where that is known."""
     reason = _why(resolution)
     return reason if resolution.kind is None else f"{resolution.kind}, {reason}"
-
-
-def _reason(resolution: Resolution) -> str:
-    return html.escape(_open(resolution))
 
 
 def sequence_text(resolutions: Resolutions) -> Text:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -71,10 +71,8 @@ def import_(
     lists: Annotated[Path, typer.Argument(help="The file (PPRforNED: the folder) with candidate lists.")],
     output: Output,
     form: Annotated[
-        str,
-        typer.Option(
-            "--format", help="ganea-hofmann, pprforned, titles (GENRE's JSONL) or tsv (surface, title, count)."
-        ),
+        Literal["ganea-hofmann", "pprforned", "titles", "tsv"],
+        typer.Option("--format", help="titles: GENRE's JSONL; tsv: surface, title, count."),
     ] = "tsv",
     into: Annotated[Path | None, typer.Option(help="A store that the lists are added to; it stays as it is.")] = None,
     mass: Annotated[
@@ -87,21 +85,17 @@ def import_(
     Example: `deixis candidates import names.tsv --format tsv --into store -o bigger-store`
     """
     from deixis.corpus.counting import digests, gather_redirects
-    from deixis.datasets import LISTS, import_lists
-    from deixis.errors import InputError
+    from deixis.datasets import import_lists
     from deixis.knowledge.build import NamesBuilder
     from deixis.knowledge.names import Names
 
-    chosen = next((known for known in LISTS if known == form), None)
-    if chosen is None:
-        raise InputError(f"there is no format {form!r}; choose one of {', '.join(LISTS)}")
     builder = NamesBuilder(gather_redirects([], redirects or []))
     parents = digests(lists=[lists] if lists.is_file() else [], redirects=redirects or [])
     if into is not None:
         store = Names.open(into)
         builder.add_store(store)
         parents["candidates"] = store.digest
-    import_lists(builder, lists, chosen, mass)
+    import_lists(builder, lists, form, mass)
     print_counts(builder.save(output, {"format": form, "mass": mass}, parents).counts, output)
 
 
