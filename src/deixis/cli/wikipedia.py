@@ -16,7 +16,6 @@ from deixis.cli.vocabulary import vocabulary
 from deixis.cli.windows import windows
 
 if TYPE_CHECKING:
-    from deixis.artefacts import Manifest
     from deixis.folder.wiki import Wiki
 
 __all__ = ["wikipedia"]
@@ -111,10 +110,6 @@ def _make(wiki: Wiki, output: Path, device: str, workers: int | None) -> None:
             track=track,
             report=lambda sentence: typer.echo(f"deixis: {sentence}", err=True),
         )
-    _tell(manifest, output)
-
-
-def _tell(manifest: Manifest, output: Path) -> None:
     parameters = manifest.parameters
     typer.echo(f"{parameters['domain']}, {parameters['date']}, {parameters['licence']}")
     print_counts({**manifest.counts, **parameters["rows"]}, output)

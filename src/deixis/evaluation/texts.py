@@ -259,12 +259,10 @@ def _score_document(
         found=len(found),
         spans=_score(golds, found, _same_span),
         spans_weak=_score(golds, found, _overlap),
-        entities=_score(in_kb, answers, lambda gold, answer: _same_span(gold, answer) and _same_entity(gold, answer)),
-        entities_weak=_score(
-            in_kb, answers, lambda gold, answer: _overlap(gold, answer) and _same_entity(gold, answer)
-        ),
-        with_nil=_score(golds, found, lambda gold, answer: _same_span(gold, answer) and _same_entity(gold, answer)),
-        with_nil_weak=_score(golds, found, lambda gold, answer: _overlap(gold, answer) and _same_entity(gold, answer)),
+        entities=_score(in_kb, answers, _agree),
+        entities_weak=_score(in_kb, answers, _agree_weakly),
+        with_nil=_score(golds, found, _agree),
+        with_nil_weak=_score(golds, found, _agree_weakly),
         kinds=_count_kinds(required.values(), found),
         judged=tuple(judged),
     )
@@ -280,6 +278,14 @@ def _overlap(gold: _Span, answer: _Span) -> bool:
 
 def _same_entity(gold: _Span, answer: _Span) -> bool:
     return gold.entity == answer.entity or gold.kind in VALUES
+
+
+def _agree(gold: _Span, answer: _Span) -> bool:
+    return _same_span(gold, answer) and _same_entity(gold, answer)
+
+
+def _agree_weakly(gold: _Span, answer: _Span) -> bool:
+    return _overlap(gold, answer) and _same_entity(gold, answer)
 
 
 def _score(golds: Sequence[_Span], answers: Sequence[_Span], agree: Agree) -> Score:

@@ -36,26 +36,15 @@ MONTHS = frozenset(
 
 
 class FindableNames(Protocol):
-    """What is asked of names: where they stand in a text, and how often they are linked there."""
+    """What is asked of names, as `Knowledge` answers it: where they stand in a text, how often they are linked."""
 
     @property
-    def digest(self) -> str:
-        """What numbers of names are told apart by from those of others."""
-
-    def find_names(self, words: list[Word]) -> Iterator[list[Span]]:
-        """Yield the names that start at each word of a text, shorter before longer."""
-
-    def find_words(self, words: list[Word]) -> Iterator[Span]:
-        """Yield the longest term in lower case that starts at each word of a text."""
-
-    def term_probability(self, number: int, single: bool) -> float:
-        """Return how often a name is linked where it occurs in lower case."""
-
-    def link_probability(self, number: int, single: bool, unsure: bool) -> float:
-        """Return how often a name is linked where it occurs; `unsure`: where its capital says nothing."""
-
-    def is_common(self, name: str) -> bool:
-        """Tell whether a name is a word that is written in lower case too, by its key."""
+    def digest(self) -> str: ...
+    def find_names(self, words: list[Word]) -> Iterator[list[Span]]: ...
+    def find_words(self, words: list[Word]) -> Iterator[Span]: ...
+    def term_probability(self, number: int, single: bool) -> float: ...
+    def link_probability(self, number: int, single: bool, unsure: bool) -> float: ...
+    def is_common(self, name: str) -> bool: ...
 
 
 class Detector(Protocol):
