@@ -19,7 +19,6 @@ from typing import Any
 import pytest
 
 import deixis
-from deixis.folder.model_folder import PACKAGED
 
 ROOT = Path(__file__).parent.parent
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(deixis.__file__).parents[1])}
@@ -84,7 +83,7 @@ def test_an_entity_of_ones_own_is_found(tmp_path: Path) -> None:
     text = "Rovers lost on the island of Velm."
     before = json.loads(run(tmp_path, "link", text, "--json"))
     assert "Velm Rovers" not in dict(found(before)).values()
-    assert "1 added" in run(tmp_path, "entities", "add", str(PACKAGED), "new.jsonl", "-o", "mine")
+    assert "1 added" in run(tmp_path, "entities", "add", "default", "new.jsonl", "-o", "mine")
     after = json.loads(run(tmp_path, "link", text, "--model", "mine", "--json"))
     assert dict(found(after))["Rovers"] == "Velm Rovers"
 

@@ -12,10 +12,13 @@ from tokenizers import models, normalizers, pre_tokenizers
 
 from deixis.documents import Candidate, Document, Mention
 from deixis.inference import Disambiguator
+from deixis.knowledge.assemble import FromStore
+from deixis.knowledge.names import Names
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.config import Config
 from deixis.network.encoding import Tokenizer
 from deixis.network.model import Network
+from deixis.network.special import SPECIAL
 
 WORDS = ["the", "cup", "world", "messi", "played", "in", "rugby", "final", "a", "won", "of", "city", "team", "goal"]
 ENTITIES = 60
@@ -35,6 +38,12 @@ def make_tokenizer() -> Tokenizer:
 def make_vocabulary(entities: int = ENTITIES) -> Vocabulary:
     """Return a vocabulary of invented entities."""
     return Vocabulary.of(f"Entity {number}" for number in range(entities))
+
+
+def all_of(store: Names) -> FromStore:
+    """Return all entities of a store of names, with these."""
+    titles, links = zip(*store.titles(), strict=True)
+    return FromStore.of(Vocabulary([*SPECIAL, *titles], [0] * len(SPECIAL) + [*links]), store)
 
 
 def make_network(seed: int = 0, **settings: Any) -> Network:

@@ -2,9 +2,9 @@
 
     python recipes/default/known.py OUT --wikipedia FOLDER --enwik8 ARTICLES [--earlier REDIRECTS] [--include TITLES]
 
-ARTICLES is what `deixis articles` made of enwik8; REDIRECTS the table of a model whose titles are to be kept; TITLES
-are entities anyway, without names of their own: candidates of the benchmarks. What is made, in OUT; what is there
-already is not made again:
+ARTICLES is what `deixis wikipedia articles` made of enwik8; REDIRECTS the table of a model whose titles are to be kept;
+TITLES are entities anyway, without names of their own: candidates of the benchmarks. What is made, in OUT; what is
+there already is not made again:
 
     aliases.tsv       other names of entities from lists, their titles spelt as they are known here
     redirects.tsv     from<TAB>to: redirects of pages and tables, older titles, titles described alike, other spellings

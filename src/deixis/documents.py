@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, get_args, overload
 from urllib.parse import quote
 
-from deixis.errors import InputError
+from deixis.errors import InputError, shown
 
 __all__ = [
     "DOMAIN",
@@ -393,15 +393,8 @@ class Resolutions(Sequence[Resolution]):
 
 def _typed(value: Any, kind: type, where: str, expected: str) -> Any:
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise InputError(f"{where} is {_shown(value)}; expected {expected}")
+        raise InputError(f"{where} is {shown(value)}; expected {expected}")
     return value
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "missing or null"
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _mention(value: Any, where: str) -> Mention:
@@ -425,9 +418,9 @@ def _candidate(value: Any, where: str) -> Candidate:
         return Candidate(value)
     pair = _typed(value, list, where, "a title or [title, prior]")
     if len(pair) != 2 or not isinstance(pair[0], str) or isinstance(pair[1], bool):
-        raise InputError(f"{where} is {_shown(value)}; expected a title or [title, prior]")
+        raise InputError(f"{where} is {shown(value)}; expected a title or [title, prior]")
     if pair[1] is not None and not isinstance(pair[1], int | float):
-        raise InputError(f"{where} has the prior {_shown(pair[1])}; expected a number")
+        raise InputError(f"{where} has the prior {shown(pair[1])}; expected a number")
     return Candidate(pair[0], None if pair[1] is None else float(pair[1]))
 
 

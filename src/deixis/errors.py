@@ -8,7 +8,9 @@ DeixisError
 
 from __future__ import annotations
 
-__all__ = ["ArtefactError", "DeixisError", "InputError", "MissingExtra"]
+from typing import Any
+
+__all__ = ["ArtefactError", "DeixisError", "InputError", "MissingExtra", "shown"]
 
 
 class DeixisError(Exception):
@@ -57,3 +59,14 @@ class MissingExtra(DeixisError):  # noqa: N818 - a state of the installation, no
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} is not installed; run: pip install 'deixis[{extra}]'")
+
+
+def shown(value: Any) -> str:
+    """Return a value of somebody's data as a sentence tells it, at most 60 characters.
+
+    Examples:
+        >>> shown(None), shown("x" * 80)[-6:]
+        ('missing or null', 'xxx...')
+    """
+    text = "missing or null" if value is None else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

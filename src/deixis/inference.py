@@ -107,7 +107,8 @@ class Disambiguator:
         parts = ModelFolder.load(packaged_model() if folder is None else Path(folder))
         least = next(x for x in (detection_threshold, parts.linking.names, THRESHOLD) if x is not None)
         if precision == "int8":
-            some = [parts.knowledge.title(number) for number in _spread(len(SPECIAL), len(parts.knowledge))]
+            first, last = len(SPECIAL), len(parts.knowledge)
+            some = map(parts.knowledge.title, range(first, last, max(1, (last - first) // 128)))
             compute_in(parts.network, precision, calibration_batch(parts.tokenizer, [*SPECIAL, *some]))
         else:
             compute_in(parts.network, precision)
@@ -406,11 +407,6 @@ class Disambiguator:
             return None
         own = Identity(wikipedia_url(title, self.domain)) if own is None else own
         return own._replace(wikidata=own.wikidata or wikidata)
-
-
-def _spread(first: int, last: int, number: int = 128) -> range:
-    """Return about so many numbers, spread over a range."""
-    return range(first, last, max(1, (last - first) // number))
 
 
 def _detector(parts: ModelFolder, least: float) -> NameDetector | UnitedDetector | None:

@@ -53,17 +53,11 @@ class Document(Protocol):
     def mentions(self) -> Sequence[Mention]: ...
 
 
-class Resolution(Protocol):
+class Resolution(Mention, Protocol):
     """What is drawn of a resolution."""
 
     @property
-    def start(self) -> int: ...
-    @property
-    def end(self) -> int: ...
-    @property
     def text(self) -> str: ...
-    @property
-    def entity(self) -> str | None: ...
     @property
     def probability(self) -> float: ...
     @property
@@ -114,7 +108,6 @@ class Table:
         return "\n".join([*lines, "", *([self.note, ""] if self.note else [])])
 
     def to_html(self) -> str:
-        """Return the table in HTML."""
         head = "".join(f"<th>{html.escape(column)}</th>" for column in self.columns)
         body = "".join(
             "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>\n" for row in self.rows
@@ -223,7 +216,7 @@ def linked_html(resolutions: Resolutions) -> str:
 def _link(resolution: Resolution, shown: str, numbers: Mapping[tuple[int, int], str] | None = None) -> str:
     number = "" if numbers is None else f"<sup>{numbers[resolution.start, resolution.end]}</sup>"
     if resolution.entity is None:
-        return f'<u title="{_reason(resolution)}">{html.escape(shown)}</u>{number}'
+        return f'<u title="{html.escape(_open(resolution))}">{html.escape(shown)}</u>{number}'
     tip = html.escape(f"{resolution.entity}, {resolution.probability:.2f}")
     return f'<a href="{html.escape(resolution.url or "")}" title="{tip}">{html.escape(shown)}</a>{number}'
 
@@ -241,10 +234,6 @@ def _open(resolution: Resolution) -> str:
     """Say why a mention has no entity, and what it names where that is known."""
     reason = _why(resolution)
     return reason if resolution.kind is None else f"{resolution.kind}, {reason}"
-
-
-def _reason(resolution: Resolution) -> str:
-    return html.escape(_open(resolution))
 
 
 def sequence_text(resolutions: Resolutions) -> Text:

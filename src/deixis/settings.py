@@ -108,8 +108,7 @@ class Settings(SettingsModel):
         ),
     ] = None
     find: Annotated[
-        Find,
-        Field(description="Which mentions are found in plain texts: 'names', or 'all' that Wikipedia would link."),
+        Find, Field(description="Which mentions are found in plain texts: 'names', or 'all' that Wikipedia would link.")
     ] = "names"
     released: Annotated[
         Released | None,

@@ -116,4 +116,4 @@ def test_what_is_wrong_is_one_sentence_with_its_line(able: Path, island: Path, t
     assert "there is no title to remove" in refusal("remove", able, "-o", tmp_path / "x")
     (tmp_path / "nothing.jsonl").write_text("\n")
     assert "has no entity" in refusal("build", tmp_path / "nothing.jsonl", "--base", able, "-o", tmp_path / "x")
-    assert "is not a model folder" in refusal("list", tmp_path)
+    assert "manifest.json does not exist; expected the manifest of a model artefact" in refusal("list", tmp_path)

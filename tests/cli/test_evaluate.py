@@ -37,7 +37,7 @@ def score(order: str, title: str) -> float:
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     vocabulary = Vocabulary([*SPECIAL, "John Smith", "Paris, Texas"], [0, 0, 0, 100, 5])
     monkeypatch.setattr(command, "_digest", lambda model: "0")
-    monkeypatch.setattr(command, "_load", lambda folder, device, precision: Scripted(score, vocabulary))
+    monkeypatch.setattr(command, "open_model", lambda folder, machine: Scripted(score, vocabulary))
     return write_traps(tmp_path)
 
 

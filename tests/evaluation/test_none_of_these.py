@@ -20,7 +20,7 @@ def judged(rule: AnswerRule, count: int) -> list[JudgedEvidence]:
         lone = float(dice.random() < 0.3)
         evidence = Evidence((1 - lone) * dice.normal(0, 3), lone, dice.normal(4, 3), -dice.exponential(2))
         chance = rule.probability(evidence)
-        found.append(JudgedEvidence(evidence, chance, bool(dice.random() < chance), False))
+        found.append(JudgedEvidence(evidence, chance, bool(dice.random() < chance)))
     return found
 
 
@@ -37,6 +37,6 @@ def test_fitted_probabilities_mean_what_they_say() -> None:
 
 
 def test_too_little_teaches_nothing() -> None:
-    right = JudgedEvidence(Evidence(0.0, 0.0, 1.0, 0.0), 0.5, True, False)
+    right = JudgedEvidence(Evidence(0.0, 0.0, 1.0, 0.0), 0.5, True)
     assert fit_answer_rule([right] * LEAST_ANSWERS) is None
     assert fit_answer_rule([right, replace(right, right=False)]) is None

@@ -21,6 +21,7 @@ from deixis.knowledge.mapped import Lists, amounts, map_arrays, to_bytes, write_
 from deixis.knowledge.names import Names
 from deixis.knowledge.vocabulary import Vocabulary
 from tests.knowledge.test_names import builder
+from tests.worlds import all_of
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Names:
 
 @pytest.fixture(scope="module")
 def known(store: Names) -> Knowledge:
-    assemble(store.folder.with_name("knowledge"), FromStore.whole(store))
+    assemble(store.folder.with_name("knowledge"), all_of(store))
     return Knowledge.open(store.folder.with_name("knowledge"))
 
 
@@ -173,7 +174,7 @@ def test_a_newer_version_and_a_full_disk_are_said(
 
     monkeypatch.setattr("deixis.knowledge.assemble.write_arrays", full)
     with pytest.raises(InputError, match=r"cannot write .*: No space left on device"):
-        assemble(tmp_path / "more", FromStore.whole(store))
+        assemble(tmp_path / "more", all_of(store))
     assert not (tmp_path / "more").exists() and not list(tmp_path.glob("*.part"))
 
 

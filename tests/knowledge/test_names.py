@@ -163,8 +163,8 @@ def test_priors_are_shares_of_what_is_known(store: Names) -> None:
 def test_redirects_lead_on_and_meanings_share_a_word(store: Names) -> None:
     assert entities(store.lookup("Köln")) == entities(store.lookup("Koeln")) == ["Cologne"]
     assert set(entities(store.lookup("Clinton"))) == {"Bill Clinton", "Clinton, Iowa"}
-    assert store.popularity("Cologne") == 3
-    assert store.popularity("Koeln") is None
+    assert dict(store.titles())["Cologne"] == 3
+    assert "Koeln" not in dict(store.titles())
     kinds = {entry.entity: entry.kind for entry in store.entries("clinton")}
     assert kinds["Bill Clinton"] == Kind.DISAMBIGUATION
     assert kinds["Clinton, Iowa"] == Kind.LINK | Kind.SHORT | Kind.DISAMBIGUATION
@@ -216,7 +216,7 @@ def test_the_same_names_make_the_same_bytes_and_merging_adds_counts(tmp_path: Pa
     merged.add_store(Names.open(tmp_path / "again"))
     merged.save(tmp_path / "merged", {}, {})
     both = Names.open(tmp_path / "merged")
-    assert both.popularity("Chicago White Sox") == 90
+    assert dict(both.titles())["Chicago White Sox"] == 90
     assert [(entry.entity, entry.count) for entry in both.entries("chicago")] == [
         ("Chicago", 180),
         ("Chicago (musical)", 20),

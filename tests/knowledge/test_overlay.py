@@ -8,12 +8,13 @@ import pytest
 
 from deixis.documents import Document, Mention
 from deixis.errors import ArtefactError
-from deixis.knowledge.assemble import FromStore, assemble
+from deixis.knowledge.assemble import assemble
 from deixis.knowledge.build import NamesBuilder
 from deixis.knowledge.detection import NameDetector
 from deixis.knowledge.knowledge import Knowledge
 from deixis.knowledge.names import Names
 from deixis.knowledge.overlay import Overlay
+from tests.worlds import all_of
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def below(tmp_path: Path) -> Knowledge:
     for target, count in (("Nova Scotia", 30), ("Nova (TV series)", 10)):
         builder.add_link("Nova", target, count)
     builder.save(tmp_path / "store", {}, {})
-    assemble(tmp_path / "knowledge", FromStore.whole(Names.open(tmp_path / "store")))
+    assemble(tmp_path / "knowledge", all_of(Names.open(tmp_path / "store")))
     return Knowledge.open(tmp_path / "knowledge")
 
 

@@ -71,7 +71,7 @@ def test_a_head_learns(tmp_path: Path) -> None:
     texts, network, tokenizer = list(read_marked_texts([path])), make_network(), make_tokenizer()
     recipe = DetectorRecipe(epochs=40, batch_pieces=256, rate=2e-2, size=16, cases=0.2)
     detector = LearnedDetector(network, tokenizer, train_detector(network, tokenizer, texts, recipe))
-    assert [name[:2] for name in detector.names("the Ada won in Rook.")] == [(4, 7), (15, 19)]
+    assert detector.detect("the Ada won in Rook.") == [(4, 7), (15, 19)]
     (score,) = score_detector(detector, texts)
     assert (score.marked, score.right, score.kind) == (6, 6, 6)
 

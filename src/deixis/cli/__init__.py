@@ -39,11 +39,6 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def _root() -> None:
-    pass
-
-
 app.command()(link)
 app.command()(disambiguate)
 app.command()(serve)

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from deixis.wikipedia.extraction import Extraction
+from deixis.cli.terminal import print_counts
 
-__all__ = ["ReadingBar", "articles"]
+__all__ = ["Dumps", "ReadingBar", "Workers", "articles"]
+
+Dumps = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="DUMP...",
+        help="MediaWiki XML: .xml, .xml.bz2, multistream .bz2 with or without its index, any number of part files.",
+    ),
+]
+Workers = Annotated[int | None, typer.Option(min=1, help="Processes that read wikitext; by default one a core.")]
 
 
 def articles(
-    dumps: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="DUMP",
-            help="MediaWiki XML: .xml, .xml.bz2, multistream .bz2 with or without its index, any number of part files.",
-        ),
-    ],
+    dumps: Dumps,
     output: Annotated[Path, typer.Option("--output", "-o", help="The article file to write, ending in .jsonl.zst.")],
     redirects: Annotated[
         Path | None,
@@ -28,9 +30,7 @@ def articles(
             help="A redirect table of your own, a line a redirect: from, tab, to; it goes before the dump's redirects."
         ),
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes that read wikitext; by default one a core.")
-    ] = None,
+    workers: Workers = None,
 ) -> None:
     """Read a Wikipedia dump as plain text with links at character offsets.
 
@@ -45,7 +45,8 @@ def articles(
         extraction = build_articles(dumps, output, redirects=redirects, workers=workers, progress=reading)
     for cut in extraction.cuts:
         typer.echo(f"deixis: {cut}; all before that was read", err=True)
-    _print(extraction, output)
+    told = extraction.counts.items()
+    print_counts({f"{group}: {reason}": n for group, reasons in told for reason, n in reasons.items()}, output)
 
 
 class ReadingBar:
@@ -73,11 +74,3 @@ class ReadingBar:
         self._bar.update(task.id, completed=done >> 20, pages=pages, speed=pages / (task.elapsed or 1e-9))
         if done >= total:
             self._bar.stop()
-
-
-def _print(extraction: Extraction, output: Path) -> None:
-    """Print what was kept and dropped, by reason."""
-    for group, reasons in extraction.counts.items():
-        for reason, count in reasons.items():
-            typer.echo(f"{count:>12,}  {group}: {reason}")
-    typer.echo(f"written: {output}")

@@ -8,12 +8,14 @@ from typing import Annotated
 
 import typer
 
+from deixis.cli.options import ModelOutput
+
 __all__ = ["assemble"]
 
 
 def assemble(
     model: Annotated[Path, typer.Argument(help="The model folder, of training or of an earlier deixis.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The model folder to write.")],
+    output: ModelOutput,
     names: Annotated[
         Path | None, typer.Option(help="The store of names; if not given, the one that an earlier deixis put there.")
     ] = None,
@@ -39,6 +41,7 @@ def assemble(
         deixis assemble old-model -o model
     """
     from deixis.artefacts import digest_file, read_lines
+    from deixis.cli.terminal import print_counts, size_and_digest
     from deixis.corpus.counting import gather_redirects
     from deixis.datasets.dataset import decoded
     from deixis.folder.model_folder import assemble_folder
@@ -60,7 +63,4 @@ def assemble(
             wikidata=None if wikidata is None else read_wikidata(wikidata),
             parents={path.name: digest_file(path) for path in given},
         )
-    for what, count in manifest.counts.items():
-        typer.echo(f"{count:>12,}  {what}")
-    size = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
-    typer.echo(f"written: {output}, {size / 1e6:.1f} MB, digest {manifest.digest[:12]}")
+    print_counts(manifest.counts, output, size_and_digest(output, manifest))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Literal
 
 import typer
 
-if TYPE_CHECKING:
-    from deixis.artefacts import Manifest
+from deixis.cli.options import Redirects
+from deixis.cli.terminal import print_counts
 
 __all__ = ["candidates"]
 
@@ -21,9 +21,6 @@ candidates = typer.Typer(
 SMALL = 10_000_000  # bytes
 
 Output = Annotated[Path, typer.Option("--output", "-o", help="The store to write: a folder.")]
-Redirects = Annotated[
-    list[Path] | None, typer.Option(help="A redirect table, lines from<TAB>to; redirect pages are known anyway.")
-]
 
 
 @candidates.command()
@@ -66,7 +63,7 @@ def build(
         report=lambda sentence: typer.echo(f"deixis: {sentence}", err=True),
         progress=lambda steps: track(steps, "candidates"),
     )
-    _print(manifest, output)
+    print_counts(manifest.counts, output)
 
 
 @candidates.command("import")
@@ -74,10 +71,8 @@ def import_(
     lists: Annotated[Path, typer.Argument(help="The file (PPRforNED: the folder) with candidate lists.")],
     output: Output,
     form: Annotated[
-        str,
-        typer.Option(
-            "--format", help="ganea-hofmann, pprforned, titles (GENRE's JSONL) or tsv (surface, title, count)."
-        ),
+        Literal["ganea-hofmann", "pprforned", "titles", "tsv"],
+        typer.Option("--format", help="titles: GENRE's JSONL; tsv: surface, title, count."),
     ] = "tsv",
     into: Annotated[Path | None, typer.Option(help="A store that the lists are added to; it stays as it is.")] = None,
     mass: Annotated[
@@ -90,22 +85,18 @@ def import_(
     Example: `deixis candidates import names.tsv --format tsv --into store -o bigger-store`
     """
     from deixis.corpus.counting import digests, gather_redirects
-    from deixis.datasets import LISTS, import_lists
-    from deixis.errors import InputError
+    from deixis.datasets import import_lists
     from deixis.knowledge.build import NamesBuilder
     from deixis.knowledge.names import Names
 
-    chosen = next((known for known in LISTS if known == form), None)
-    if chosen is None:
-        raise InputError(f"there is no format {form!r}; choose one of {', '.join(LISTS)}")
     builder = NamesBuilder(gather_redirects([], redirects or []))
     parents = digests(lists=[lists] if lists.is_file() else [], redirects=redirects or [])
     if into is not None:
         store = Names.open(into)
         builder.add_store(store)
         parents["candidates"] = store.digest
-    import_lists(builder, lists, chosen, mass)
-    _print(builder.save(output, {"format": form, "mass": mass}, parents), output)
+    import_lists(builder, lists, form, mass)
+    print_counts(builder.save(output, {"format": form, "mass": mass}, parents).counts, output)
 
 
 @candidates.command()
@@ -128,7 +119,7 @@ def merge(
         store = Names.open(folder)
         builder.add_store(store)
         parents[f"candidates {number}"] = store.digest
-    _print(builder.save(output, {}, parents), output)
+    print_counts(builder.save(output, {}, parents).counts, output)
 
 
 @candidates.command()
@@ -182,9 +173,3 @@ def _workers(paths: list[Path]) -> int:
 
     size = sum(path.stat().st_size for path in paths if path.exists())
     return cores() if size > SMALL else 1
-
-
-def _print(manifest: Manifest, output: Path) -> None:
-    for what, count in manifest.counts.items():
-        typer.echo(f"{count:>12,}  {what}")
-    typer.echo(f"written: {output}")

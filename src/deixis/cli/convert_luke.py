@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import typer
 
@@ -12,7 +13,7 @@ __all__ = ["convert_luke"]
 def convert_luke(
     source: Path = typer.Argument(help="Folder with config.json, entity_vocab.jsonl, a tokenizer and the weights."),
     target: Path = typer.Argument(help="The model folder to write."),
-    table: str = typer.Option("fp32", help="Precision of the entity table on disk: fp32, fp16, int8."),
+    table: Literal["fp32", "fp16", "int8"] = typer.Option("fp32", help="Precision of the entity table on disk."),
 ) -> None:
     """Convert a LUKE checkpoint for entity disambiguation into a model folder.
 
@@ -20,7 +21,7 @@ def convert_luke(
 
         deixis convert-luke luke-ed/ model/
     """
-    from deixis.folder import model_folder as checkpoints
+    from deixis.folder.model_folder import convert_luke as convert
 
-    manifest = checkpoints.convert_luke(source, target, checkpoints.check_precision(table))
+    manifest = convert(source, target, table)
     typer.echo(f"wrote {target}: {len(manifest.files)} files, digest {manifest.digest[:12]}")

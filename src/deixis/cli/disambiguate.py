@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from deixis.cli.options import Machine, with_settings
+from deixis.cli.options import Machine, Model, Output, Wikidata, open_model, with_settings
 from deixis.cli.progress import track
 from deixis.cli.writing import writing
 from deixis.errors import InputError
@@ -18,8 +18,8 @@ __all__ = ["disambiguate"]
 def disambiguate(
     machine: Machine,
     documents: Path = typer.Argument(help="Document JSONL, plain, .gz, .xz or .zst; '-' is standard input."),
-    model: Path | None = typer.Option(None, "--model", "-m", help="The model folder; the packaged model if not given."),
-    output: Path | None = typer.Option(None, "--output", "-o", help="Where to write; standard output if not given."),
+    model: Model = None,
+    output: Output = None,
     order: str = typer.Option("confidence", help="In which order mentions are decided: local, natural, confidence."),
     windows: str = typer.Option(
         "per_mention", help="How a document over 510 pieces is split: simple, overlapping, per_mention."
@@ -29,9 +29,7 @@ def disambiguate(
     top: int = typer.Option(30, help="How many candidates of a mention take part, by prior; 0 is all."),
     prior: float = typer.Option(0.0, min=0, help="Add this weight times log p(e|m) to the scores; 0 is the paper."),
     strict: bool = typer.Option(False, "--strict", help="Stop at the first line that cannot be read."),
-    wikidata: Path | None = typer.Option(
-        None, help="Titles to Wikidata ids, lines title TAB id, that results are to tell."
-    ),
+    wikidata: Wikidata = None,
 ) -> None:
     """Decide which candidate each given mention means.
 
@@ -45,8 +43,6 @@ def disambiguate(
     """
     from deixis.datasets.dataset import Report
     from deixis.datasets.jsonl import stream_documents
-    from deixis.inference import Disambiguator
-    from deixis.knowledge.entities import read_wikidata
     from deixis.settings import Settings
 
     settings = Settings(
@@ -57,9 +53,7 @@ def disambiguate(
         top=top or None,
         prior=prior,
     )
-    nlp = Disambiguator.load(model, machine.device, precision=machine.precision)
-    if wikidata is not None:
-        nlp.wikidata = read_wikidata(wikidata)
+    nlp = open_model(model, machine, wikidata)
     report = Report()
     path = Path("/dev/stdin") if str(documents) == "-" else documents
     stream = stream_documents(path, strict=strict, report=report)

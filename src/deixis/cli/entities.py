@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deixis.cli.options import ModelOutput
 from deixis.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,8 +23,7 @@ entities = typer.Typer(
     help="Which entities a model knows: add, update, remove, list, show; build a knowledge base of your own.",
 )
 
-Model = Annotated[Path, typer.Argument(help="The model folder; it stays as it is.")]
-Output = Annotated[Path, typer.Option("--output", "-o", help="The model folder to write.")]
+Model = Annotated[Path, typer.Argument(help="The model folder, or default: the packaged one. It stays as it is.")]
 Descriptions = Annotated[list[Path], typer.Argument(metavar="DESCRIPTIONS...", help="Lines title<TAB>description.")]
 Records = Annotated[
     Path,
@@ -37,7 +37,7 @@ Records = Annotated[
 def add(
     model: Model,
     new: Records,
-    output: Output,
+    output: ModelOutput,
     replace: Annotated[
         bool, typer.Option("--replace", help="Make entities anew that the model has already; else they are refused.")
     ] = False,
@@ -48,7 +48,7 @@ def add(
     may state its prior, as `["Nova", 0.3]`: the share of its mentions that mean this entity. Without one, new meanings
     of a known name take half together.
 
-    Example: `deixis entities add model new.jsonl -o bigger`
+    Example: `deixis entities add default new.jsonl -o bigger`
     """
     from deixis.folder.edit import add as add_entities
     from deixis.knowledge.entities import read_entities
@@ -63,7 +63,7 @@ def add(
 def update(
     model: Model,
     changes: Annotated[Path, typer.Argument(help="One JSON a line: the title, and the fields that change.")],
-    output: Output,
+    output: ModelOutput,
 ) -> None:
     """Change entities that were added: fields that are given replace the old ones, and the row is made anew.
 
@@ -86,7 +86,7 @@ def update(
 @entities.command()
 def remove(
     model: Model,
-    output: Output,
+    output: ModelOutput,
     titles: Annotated[list[str] | None, typer.Argument(metavar="[TITLE]...", help="Entities to remove.")] = None,
     listed: Annotated[Path | None, typer.Option("--from", help="A list of more titles, one a line.")] = None,
 ) -> None:
@@ -108,7 +108,7 @@ def remove(
 @entities.command()
 def build(
     knowledge: Records,
-    output: Output,
+    output: ModelOutput,
     base: Annotated[
         Path | None,
         typer.Option(
@@ -136,7 +136,7 @@ def build(
 def fit(
     model: Model,
     descriptions: Descriptions,
-    output: Output,
+    output: ModelOutput,
     limit: Annotated[int, typer.Option(min=10, help="Entities that are fitted on, chosen by seed.")] = 20_000,
     device: Annotated[str, typer.Option(help="Where descriptions are read, e.g. cpu or cuda.")] = "cpu",
 ) -> None:
@@ -165,15 +165,13 @@ def list_(
     Example: `deixis entities list model`
     """
     from rich import box
-    from rich.console import Console
     from rich.table import Table
 
-    from deixis.folder.model_folder import KNOWN
+    from deixis.cli.terminal import console
+    from deixis.folder.model_folder import KNOWN, opened
     from deixis.knowledge.entities import read_entities
 
-    path = model / KNOWN
-    if not (model / "manifest.json").exists():
-        raise InputError(f"{model} is not a model folder")
+    path = opened(model)[0] / KNOWN
     found = list(read_entities(path)) if path.exists() else []
     if json:
         for entity in found:
@@ -181,12 +179,11 @@ def list_(
         return
     table = Table("entity", "names", "url", "description", box=box.SIMPLE)
     for entity in found:
-        names = ", ".join(name.surface for name in entity.names)
-        table.add_row(entity.title, names, entity.url or entity.wikidata or "", _short(entity.description))
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=160)
-    console.print(table if found else f"{model} has no entity beside those it was trained with", highlight=False)
+        names, text = ", ".join(name.surface for name in entity.names), entity.description
+        table.add_row(
+            entity.title, names, entity.url or entity.wikidata or "", text if len(text) <= 80 else text[:79] + "…"
+        )
+    console(160).print(table if found else f"{model} has no entity beside those it was trained with")
 
 
 @entities.command()
@@ -249,7 +246,3 @@ def _progress(batches: Sequence[list[int]]) -> Iterator[list[int]]:
 def _tell(manifest: Manifest, output: Path, what: str) -> None:
     typer.echo(f"{what}; {manifest.counts['entities']:,} entities in all")
     typer.echo(f"written: {output}")
-
-
-def _short(text: str, most: int = 80) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"

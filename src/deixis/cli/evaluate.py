@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 from pydantic import Field
 
-from deixis.cli.options import with_settings
+from deixis.cli.options import Machine, Model, open_model, with_settings
 from deixis.cli.terminal import console, print_table
 from deixis.evaluation.settings import DataSettings, SetsSettings
-from deixis.settings import Precision, Settings, SettingsModel
+from deixis.settings import Settings, SettingsModel
 
 if TYPE_CHECKING:
     from deixis.documents import Resolutions
@@ -31,7 +31,6 @@ evaluate = typer.Typer(
 )
 
 Data = Annotated[Path, typer.Option(help="The folder with the benchmarks: unpacked, or the published folder.")]
-Model = Annotated[Path | None, typer.Option("--model", "-m", help="The model folder (default: the packaged model).")]
 Sets = Annotated[
     list[str] | None,
     typer.Argument(
@@ -49,10 +48,6 @@ Candidates = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown.")]
-Device = Annotated[str, typer.Option(help="Where the network runs, e.g. cpu or cuda.")]
-Arithmetic = Annotated[
-    Precision | None, typer.Option("--precision", help="Inference precision (default fp32; on a GPU bf16).")
-]
 
 
 class ReportSettings(SettingsModel):
@@ -82,13 +77,12 @@ def sets(
     data: Data,
     settings: SetsSettings,
     report: ReportSettings,
+    machine: Machine,
     sets: Sets = None,
     model: Model = None,
     candidates: Candidates = None,
     json: Json = False,
     markdown: Markdown = False,
-    device: Device = "cpu",
-    precision: Arithmetic = None,
 ) -> None:
     """Disambiguate the given mentions of sets, as the paper does, with the paper's figures beside ours.
 
@@ -109,7 +103,7 @@ def sets(
 
     _check_form(json, markdown)
     pairs = pairs_of(sets or [], candidates or [])
-    nlp = _load(model, device, precision)
+    nlp = open_model(model, machine)
     stores = open_stores({name for _, name in pairs}, nlp.candidates, settings.top)
     outcome = carry_out(Plan.read(data, pairs, settings, stores, nlp.knowledge.lead), nlp, _watch)
     links = dict(zip(nlp.vocabulary.titles, nlp.vocabulary.counts, strict=True))
@@ -170,6 +164,7 @@ def texts(
     sets: Annotated[list[str], typer.Argument(metavar="SET...", help="Sets as for `sets`, or files with golds.")],
     reading: TextsSettings,
     settings: Settings,
+    machine: Machine,
     data: Data = Path(),
     model: Model = None,
     mentions: Annotated[
@@ -180,8 +175,6 @@ def texts(
     ] = None,
     json: Json = False,
     markdown: Markdown = False,
-    device: Device = "cpu",
-    precision: Arithmetic = None,
 ) -> None:
     """Link plain texts and compare with gold spans and entities, strict and weak, with and without NIL.
 
@@ -198,7 +191,7 @@ def texts(
     from deixis.evaluation.texts_report import TextsReport
 
     _check_form(json, markdown)
-    nlp = _load(model, device, precision)
+    nlp = open_model(model, machine)
     redirects = nlp.knowledge.lead({} if reading.redirects is None else read_redirects(reading.redirects))
     wikidata = _wikidata(reading.wikidata, nlp)
     scores: list[TextScores] = []
@@ -223,12 +216,6 @@ def _folder(model: Path | None) -> Path:
     from deixis.folder.model_folder import packaged_model
 
     return packaged_model() if model is None else model
-
-
-def _load(model: Path | None, device: str, precision: Precision | None) -> Disambiguator:
-    from deixis.inference import Disambiguator
-
-    return Disambiguator.load(_folder(model), device, precision=precision)
 
 
 def _wikidata(path: Path | None, nlp: Disambiguator) -> Mapping[str, str]:

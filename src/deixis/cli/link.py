@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from pydantic import Field
 
-from deixis.cli.options import Machine, with_settings
+from deixis.cli.options import Machine, Model, Output, Wikidata, open_model, with_settings
 from deixis.cli.progress import track
-from deixis.cli.terminal import console
+from deixis.cli.terminal import console, print_counts
 from deixis.cli.writing import writing
 from deixis.errors import InputError
 from deixis.settings import Settings, SettingsModel
@@ -72,16 +72,14 @@ def link(
     inputs: list[str] = typer.Argument(
         None, metavar="[TEXT | FILE...]", help="A text, or files: text, document JSONL, a table; else standard input."
     ),
-    model: Path | None = typer.Option(None, "--model", "-m", help="The model folder; the packaged model if not given."),
+    model: Model = None,
     json: bool = typer.Option(False, "--json", help="Write document JSONL; of many documents it is the default."),
     html: bool = typer.Option(False, "--html", help="Write a page: text, steps and links of every document."),
-    output: Path | None = typer.Option(None, "--output", "-o", help="Where to write; standard output if not given."),
+    output: Output = None,
     detection_threshold: float | None = typer.Option(
         None, min=0, max=1, help="The least link probability of a name that is taken as a mention; the model's own."
     ),
-    wikidata: Path | None = typer.Option(
-        None, help="Titles to Wikidata ids, lines title TAB id, that results are to tell."
-    ),
+    wikidata: Wikidata = None,
 ) -> None:
     """Find the names of a text and decide which entity each means.
 
@@ -115,7 +113,10 @@ def link(
         _over_ray(given, output, html, model, cluster, options)
         return
     paths = _paths(given)
-    opened = functools.cache(functools.partial(_opened, model, machine, detection_threshold, wikidata))
+    # Opened when the first texts are there: what is wrong with a table is said before.
+    opened = functools.cache(
+        functools.partial(open_model, model, machine, wikidata, detection_threshold=detection_threshold)
+    )
     if table.column is not None or table.nested or any(map(_is_table, paths or ())):
         if json or html:
             raise typer.BadParameter("--json and --html are not for tables; the suffix of --output says the format")
@@ -135,21 +136,6 @@ def _tell(
         _write(results, output, html, None if lines or not paths else len(paths))
     else:
         _show(results)
-
-
-def _opened(
-    model: Path | None, machine: Machine, detection_threshold: float | None, wikidata: Path | None
-) -> Disambiguator:
-    """Open the model, when the first texts are there: what is wrong with a table is said before."""
-    from deixis.inference import Disambiguator
-    from deixis.knowledge.entities import read_wikidata
-
-    nlp = Disambiguator.load(
-        model, machine.device, detection_threshold=detection_threshold, precision=machine.precision
-    )
-    if wikidata is not None:
-        nlp.wikidata = read_wikidata(wikidata)
-    return nlp
 
 
 def _link_table(
@@ -207,9 +193,7 @@ def _over_ray(
         size = int(over.block * (1 << 20))
         counts = link_files([Path(given) for given in rest], output, model, workers=over.workers, size=size, **options)
         seconds = time.monotonic() - begun
-    for what, count in counts.items():
-        typer.echo(f"{count:>12,}  {what}")
-    typer.echo(f"written: {output}, {counts.get('documents', 0) / seconds:,.1f} documents/s")
+    print_counts(counts, output, f", {counts.get('documents', 0) / seconds:,.1f} documents/s")
 
 
 def address_of(inputs: Sequence[str]) -> tuple[str | None, list[str]]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import typer
 
-from deixis.cli.options import Machine, with_settings
+from deixis.cli.options import Machine, Model, Wikidata, open_model, with_settings
 from deixis.cli.serve import address, listen, run
 from deixis.errors import MissingExtra
 from deixis.serving.limits import Limits
@@ -18,11 +16,11 @@ NEEDED = ("mcp", "mcp_types", "prometheus_client", "starlette", "uvicorn")
 
 @with_settings
 def mcp(
-    model: Path | None = typer.Option(None, "--model", "-m", help="Model folder (default: the packaged model)."),
+    model: Model = None,
     port: int | None = typer.Option(
         None, min=0, max=65535, help="Serve streamable HTTP at this port of this machine; 0 takes a free one."
     ),
-    wikidata: Path | None = typer.Option(None, help="TSV of title and Wikidata id; adds the id to results."),
+    wikidata: Wikidata = None,
     *,
     machine: Machine,
     limits: Limits,
@@ -44,12 +42,7 @@ def mcp(
         raise
     import anyio
 
-    from deixis.inference import Disambiguator
-    from deixis.knowledge.entities import read_wikidata
-
-    nlp = Disambiguator.load(model, machine.device, precision=machine.precision)
-    if wikidata is not None:
-        nlp.wikidata = read_wikidata(wikidata)
+    nlp = open_model(model, machine, wikidata)
     if port is None:
         anyio.run(serve_stdio, nlp, limits)
         return

@@ -15,7 +15,8 @@ import types
 import typing
 from collections.abc import Callable
 from dataclasses import MISSING
-from typing import Annotated, Any, Literal, Union
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 import typer
 from pydantic import Field
@@ -24,7 +25,30 @@ from deixis.settings import Precision, SettingsModel
 from deixis.training.fields import Field as TrainingField
 from deixis.training.fields import Fields, fields_of
 
-__all__ = ["Machine", "with_settings"]
+if TYPE_CHECKING:
+    from deixis.inference import Disambiguator
+
+__all__ = [
+    "Articles",
+    "Machine",
+    "Model",
+    "ModelOutput",
+    "Output",
+    "Redirects",
+    "Wikidata",
+    "open_model",
+    "with_settings",
+]
+
+
+Articles = Annotated[list[Path], typer.Argument(metavar="ARTICLES...", help="Article JSONL, plain, .gz, .xz or .zst.")]
+Model = Annotated[Path | None, typer.Option("--model", "-m", help="Model folder (default: the packaged model).")]
+ModelOutput = Annotated[Path, typer.Option("--output", "-o", help="The model folder to write.")]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="Where to write; standard output if not given.")]
+Redirects = Annotated[
+    list[Path] | None, typer.Option(help="A redirect table, lines from<TAB>to; redirect pages are known anyway.")
+]
+Wikidata = Annotated[Path | None, typer.Option(help="TSV of title and Wikidata id; adds the id to results.")]
 
 
 class Machine(SettingsModel):
@@ -35,6 +59,17 @@ class Machine(SettingsModel):
         Precision | None,
         Field(description="What the network computes in, int8 on CPUs only; if not given, on a GPU bf16, else fp32."),
     ] = None
+
+
+def open_model(model: Path | None, machine: Machine, wikidata: Path | None = None, **settings: Any) -> Disambiguator:
+    """Open a model folder, by default the packaged one, with a table of Wikidata ids that results are to tell."""
+    from deixis.inference import Disambiguator
+    from deixis.knowledge.entities import read_wikidata
+
+    nlp = Disambiguator.load(model, machine.device, precision=machine.precision, **settings)
+    if wikidata is not None:
+        nlp.wikidata = read_wikidata(wikidata)
+    return nlp
 
 
 def with_settings(command: Callable[..., None]) -> Callable[..., None]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+from deixis.cli.options import ModelOutput
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -18,9 +20,14 @@ BEGINNING = 2000  # characters
 
 def quantise(
     model: Annotated[Path, typer.Argument(help="The model folder; it stays as it is.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The model folder to write.")],
-    encoder: Annotated[str, typer.Option(help="Precision of the encoder on disk: fp32, fp16, int12, int8.")] = "int8",
-    table: Annotated[str, typer.Option(help="Precision of the entity table on disk: fp32, fp16, int8.")] = "int8",
+    output: ModelOutput,
+    encoder: Annotated[
+        Literal["fp32", "fp16", "int12", "int8"], typer.Option(help="Precision of the encoder on disk.")
+    ] = "int8",
+    table: Annotated[
+        Literal["fp32", "fp16", "int8", "mixed"],
+        typer.Option(help="Precision of the entity table on disk; mixed: as it is."),
+    ] = "int8",
     entities: Annotated[
         int | None,
         typer.Option(min=1, help="Keep at most this many entities, the most annotated; for a model without names."),
@@ -46,9 +53,10 @@ def quantise(
         deixis quantise model -o small --articles articles.jsonl.zst
     """
     from deixis.artefacts import digest_file
+    from deixis.cli.terminal import print_counts, size_and_digest
     from deixis.datasets import read_titles
     from deixis.errors import InputError
-    from deixis.folder.model_folder import check_encoder_precision, check_precision, quantise_folder
+    from deixis.folder.model_folder import quantise_folder
 
     if keep and entities is None:
         raise InputError("--keep names what stays when entities are cut; give --entities too")
@@ -57,17 +65,14 @@ def quantise(
     manifest = quantise_folder(
         model,
         output,
-        encoder=check_encoder_precision(encoder),
-        table=check_precision(table),
+        encoder=encoder,
+        table=table,
         entities=entities,
         keep=frozenset().union(*map(read_titles, keep or [])),
         seen=None if articles is None else _see(model, articles),
         parents=None if articles is None else {"articles": digest_file(articles)},
     )
-    for what, count in manifest.counts.items():
-        typer.echo(f"{count:>12,}  {what}")
-    size = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
-    typer.echo(f"written: {output}, {size / 1e6:.1f} MB, digest {manifest.digest[:12]}")
+    print_counts(manifest.counts, output, size_and_digest(output, manifest))
 
 
 def _see(model: Path, path: Path) -> Tensor:

@@ -30,11 +30,10 @@ def redirects(
 
     Give the table with `--redirects` to `vocabulary`, `windows` and `deixis candidates build`.
     """
+    from deixis.cli.terminal import print_counts
     from deixis.corpus.drift import build_redirects
     from deixis.corpus.names import NameSources
 
     sources = NameSources(articles, annotated or [], tables or [], aliases or [], descriptions or [])
     manifest = build_redirects(sources, output)
-    for what, count in manifest.counts.items():
-        typer.echo(f"{count:>12,}  {what}")
-    typer.echo(f"written: {output}")
+    print_counts(manifest.counts, output)

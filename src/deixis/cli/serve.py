@@ -5,15 +5,13 @@ from __future__ import annotations
 import signal
 import socket
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from deixis.cli.options import with_settings
+from deixis.cli.options import Machine, Model, Wikidata, open_model, with_settings
 from deixis.errors import InputError, MissingExtra
 from deixis.serving.limits import Limits
-from deixis.settings import Precision
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -23,15 +21,12 @@ __all__ = ["address", "listen", "run", "serve"]
 
 @with_settings
 def serve(
-    model: Path | None = typer.Option(None, "--model", "-m", help="Model folder (default: the packaged model)."),
+    model: Model = None,
     host: str = typer.Option("127.0.0.1", help="Address to listen on; the default is this machine alone."),
     port: int = typer.Option(8000, min=0, max=65535, help="Port to listen on; 0 takes a free one."),
-    wikidata: Path | None = typer.Option(None, help="TSV of title and Wikidata id; adds the id to results."),
-    device: str = typer.Option("cpu", help="Where the network runs, such as cpu or cuda."),
-    precision: Precision | None = typer.Option(
-        None, help="Inference precision (default: bf16 on a GPU, else fp32); int8 needs a CPU."
-    ),
+    wikidata: Wikidata = None,
     *,
+    machine: Machine,
     limits: Limits,
 ) -> None:
     """Serve a model: POST /disambiguate, /link and /nif, GET /candidates; the page is at /, the reference at /docs.
@@ -52,12 +47,7 @@ def serve(
         if (error.name or "").split(".")[0] in ("starlette", "uvicorn", "prometheus_client"):
             raise MissingExtra("Starlette or uvicorn, which the server needs,", "serve") from None
         raise
-    from deixis.inference import Disambiguator
-    from deixis.knowledge.entities import read_wikidata
-
-    nlp = Disambiguator.load(model, device, precision=precision)
-    if wikidata is not None:
-        nlp.wikidata = read_wikidata(wikidata)
+    nlp = open_model(model, machine, wikidata)
     with listen(host, port) as sock:
         typer.echo(f"deixis serves {model or 'the packaged model'} at {address(sock)} (Ctrl-C stops)", err=True)
         run(create_app(nlp, limits), sock)

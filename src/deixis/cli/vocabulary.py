@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
+from deixis.cli.options import Articles, Redirects
+
 __all__ = ["vocabulary"]
 
 
 def vocabulary(
-    articles: Annotated[
-        list[Path], typer.Argument(metavar="ARTICLES...", help="Article JSONL, plain, .gz, .xz or .zst.")
-    ],
+    articles: Articles,
     output: Annotated[Path, typer.Option("--output", "-o", help="The vocabulary to write, ending in .jsonl.")],
     min_count: Annotated[int, typer.Option(min=1, help="Links that an entity needs to get a row.")] = 1,
     include: Annotated[
@@ -22,9 +22,7 @@ def vocabulary(
     limit: Annotated[
         int | None, typer.Option(min=1, help="At most this many entities, the most linked ones; special rows extra.")
     ] = None,
-    redirects: Annotated[
-        list[Path] | None, typer.Option(help="A redirect table, lines from<TAB>to; redirect pages are known anyway.")
-    ] = None,
+    redirects: Redirects = None,
 ) -> None:
     """Count the entities that articles link to and give each a row.
 
@@ -33,6 +31,7 @@ def vocabulary(
     Rows 0 to 2 are [PAD], [UNK] and [MASK]; the others go by count, ties by title.
     """
     from deixis.cli.progress import track
+    from deixis.cli.terminal import print_counts
     from deixis.corpus.counting import build_vocabulary
 
     manifest = build_vocabulary(
@@ -45,6 +44,4 @@ def vocabulary(
         report=lambda sentence: typer.echo(f"deixis: {sentence}", err=True),
         progress=lambda paths: track(paths, "vocabulary", len(articles)),
     )
-    for what, count in manifest.counts.items():
-        typer.echo(f"{count:>12,}  {what}")
-    typer.echo(f"written: {output}")
+    print_counts(manifest.counts, output)

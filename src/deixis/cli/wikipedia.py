@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer.core import TyperGroup
 
-from deixis.cli.articles import ReadingBar, articles
+from deixis.cli.articles import Dumps, ReadingBar, Workers, articles
+from deixis.cli.options import ModelOutput
 from deixis.cli.redirects import redirects
+from deixis.cli.terminal import print_counts
 from deixis.cli.vocabulary import vocabulary
 from deixis.cli.windows import windows
 
 if TYPE_CHECKING:
-    from deixis.artefacts import Manifest
     from deixis.folder.wiki import Wiki
 
 __all__ = ["wikipedia"]
@@ -38,25 +39,16 @@ wikipedia = typer.Typer(
     help="Make a model folder from any MediaWiki dump: `deixis wikipedia DUMP -o FOLDER`; or one step of it.",
 )
 
-Dumps = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="DUMP...",
-        help="MediaWiki XML: .xml, .xml.bz2, multistream .bz2 with or without its index, any number of part files.",
-    ),
-]
-Output = Annotated[Path, typer.Option("--output", "-o", help="The model folder to write.")]
 PageProps = Annotated[
     Path | None, typer.Option(help="The wiki's page_props.sql.gz: Wikidata ids, and which pages only list meanings.")
 ]
 Device = Annotated[str, typer.Option(help="Where leads are read, e.g. cpu or cuda.")]
-Workers = Annotated[int | None, typer.Option(min=1, help="Processes that read wikitext; by default one a core.")]
 
 
 @wikipedia.command()
 def build(
     dumps: Dumps,
-    output: Output,
+    output: ModelOutput,
     page_props: PageProps = None,
     base: Annotated[
         Path | None, typer.Option(help="The model folder whose encoder reads; the packaged one if not given.")
@@ -81,7 +73,7 @@ def build(
 def update(
     folder: Annotated[Path, typer.Argument(help="A folder that `deixis wikipedia` made; it stays as it is.")],
     dumps: Dumps,
-    output: Output,
+    output: ModelOutput,
     page_props: PageProps = None,
     device: Device = "cpu",
     workers: Workers = None,
@@ -118,12 +110,6 @@ def _make(wiki: Wiki, output: Path, device: str, workers: int | None) -> None:
             track=track,
             report=lambda sentence: typer.echo(f"deixis: {sentence}", err=True),
         )
-    _tell(manifest, output)
-
-
-def _tell(manifest: Manifest, output: Path) -> None:
     parameters = manifest.parameters
     typer.echo(f"{parameters['domain']}, {parameters['date']}, {parameters['licence']}")
-    for what, count in {**manifest.counts, **parameters["rows"]}.items():
-        typer.echo(f"{count:>12,}  {what}")
-    typer.echo(f"written: {output}")
+    print_counts({**manifest.counts, **parameters["rows"]}, output)

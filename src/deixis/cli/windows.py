@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from deixis.cli.options import with_settings
+from deixis.cli.options import Articles, Redirects, with_settings
 from deixis.corpus.settings import PackingConfig
 
 __all__ = ["windows"]
@@ -15,9 +15,7 @@ __all__ = ["windows"]
 
 @with_settings
 def windows(
-    articles: Annotated[
-        list[Path], typer.Argument(metavar="ARTICLES...", help="Article JSONL, plain, .gz, .xz or .zst.")
-    ],
+    articles: Articles,
     vocabulary: Annotated[Path, typer.Option(help="The vocabulary that gives entities their rows.")],
     tokenizer: Annotated[Path, typer.Option(help="A BERT folder with tokenizer.json or vocab.txt.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
@@ -25,9 +23,7 @@ def windows(
     descriptions: Annotated[
         list[Path] | None, typer.Option(help="Lines title<TAB>description: windows whose subject is annotated.")
     ] = None,
-    redirects: Annotated[
-        list[Path] | None, typer.Option(help="A redirect table, lines from<TAB>to; redirect pages are known anyway.")
-    ] = None,
+    redirects: Redirects = None,
     store: Annotated[Path | None, typer.Option(help="The store that candidate rows are looked up in.")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one a core.")] = None,
 ) -> None:
@@ -38,6 +34,7 @@ def windows(
     If it is interrupted, the same command goes on where it was; the result is the same to the byte.
     """
     from deixis.cli.progress import track
+    from deixis.cli.terminal import print_counts
     from deixis.corpus.counting import gather_redirects
     from deixis.corpus.shards import build_windows
     from deixis.wikipedia.parallel import cores
@@ -55,6 +52,4 @@ def windows(
         report=lambda sentence: typer.echo(f"deixis: {sentence}", err=True),
         progress=lambda parts: track(parts, "windows"),
     )
-    for what, count in manifest.counts.items():
-        typer.echo(f"{count:>12,}  {what}")
-    typer.echo(f"written: {output}")
+    print_counts(manifest.counts, output)

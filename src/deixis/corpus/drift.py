@@ -11,16 +11,16 @@ as "Yuan Dynasty" and "Yuan dynasty", unless descriptions tell them apart, as th
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from deixis.artefacts import Manifest, digest_file, manifest_path, write_aside
 from deixis.corpus.completion import own_names
-from deixis.corpus.counting import count_entities, digests, lead_on
+from deixis.corpus.counting import count_entities, lead_on
 from deixis.corpus.names import NameSources, read_pairs
 from deixis.documents import normalise_title
+from deixis.knowledge.surfaces import without_accents
 from deixis.wikipedia.summary import read_summary
 
 __all__ = ["build_redirects", "find_copies", "find_drift", "find_misnamed", "find_spellings"]
@@ -112,8 +112,7 @@ def find_spellings(links: Mapping[str, int], described: Collection[str], pages: 
 
 def _spelling(title: str) -> str:
     """Return what all spellings of a title have in common: no case, accents, full stops, kinds of dashes."""
-    letters = unicodedata.normalize("NFKD", title.casefold())
-    bare = "".join(letter for letter in letters if not unicodedata.combining(letter))
+    bare = without_accents(title.casefold())
     return _INITIALS.sub("", _DASHES.sub(" ", _MARKS.sub("", bare)).strip())
 
 
@@ -148,7 +147,6 @@ def build_redirects(sources: NameSources, output: Path) -> Manifest:
     table = _led_on(table, spelt)
     with write_aside(output) as file:
         file.writelines(f"{source}\t{target}\n".encode() for source, target in sorted(table.items()))
-    parents = _parents(sources)
     counts = {
         "link targets": len(targets),
         "redirects": len(redirects),
@@ -156,7 +154,7 @@ def build_redirects(sources: NameSources, output: Path) -> Manifest:
         "described alike": len(copies),
         "other spellings": len(spelt),
     }
-    manifest = Manifest("redirects", {}, parents, {output.name: digest_file(output)}, counts)
+    manifest = Manifest("redirects", {}, sources.digests(), {output.name: digest_file(output)}, counts)
     manifest.save(manifest_path(output))
     return manifest
 
@@ -165,8 +163,3 @@ def _led_on(table: Mapping[str, str], further: Mapping[str, str]) -> dict[str, s
     """Return a table whose ends lead on where they do."""
     joined = {**further, **{source: further.get(target, target) for source, target in table.items()}}
     return {source: target for source, target in joined.items() if source != target}
-
-
-def _parents(sources: NameSources) -> dict[str, str]:
-    inputs: dict[str, Sequence[Path]] = {name: getattr(sources, name) for name in sources.__slots__}
-    return digests(**inputs)

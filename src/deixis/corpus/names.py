@@ -35,6 +35,10 @@ class NameSources:
     aliases: Sequence[Path] = ()  # alias<TAB>title
     descriptions: Sequence[Path] = ()  # title<TAB>description
 
+    def digests(self) -> dict[str, str]:
+        """Return what a manifest records of them."""
+        return digests(**{name: getattr(self, name) for name in self.__slots__})
+
 
 def build_store(
     sources: NameSources,
@@ -53,13 +57,7 @@ def build_store(
     Counting reads the articles once more, when all names are known; `workers` are its processes. With `among`, only
     these titles are entities, and the leads of pages give them names too. `smoothing` is that of `NamesBuilder.save`.
     """
-    parents = digests(
-        articles=sources.articles,
-        annotated=sources.annotated,
-        redirects=sources.redirects,
-        aliases=sources.aliases,
-        descriptions=sources.descriptions,
-    )
+    parents = sources.digests()
     pages = {path: read_summary(path, report) for path in sources.articles}
     table = lead_on((pair for summary in pages.values() for pair in summary.redirects), sources.redirects)
     if among is not None:

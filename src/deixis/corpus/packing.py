@@ -160,8 +160,9 @@ class Packer:
                 surfaces.extend(sentence.surfaces)
             lengths.append(length)
             mentions.append(sum(len(sentence.rows) for sentence in window))
+        piece_type = np.uint16 if len(self.tokenizer) <= 1 << 16 else np.uint32
         arrays: Arrays = {
-            "pieces": np.concatenate([np.empty(0, np.int32), *pieces]).astype(_piece_type(self.tokenizer)),
+            "pieces": np.concatenate([np.empty(0, np.int32), *pieces]).astype(piece_type),
             "window_offsets": np.cumsum([0, *lengths], dtype=np.int64),
             "mention_offsets": np.cumsum([0, *mentions], dtype=np.int64),
             "spans": np.concatenate([np.empty((0, 2), np.int64), *spans]).astype(np.uint16),
@@ -196,7 +197,3 @@ def _without_overlaps(links: Sequence[Link]) -> list[Link]:
         if not kept or link.start >= kept[-1].end:
             kept.append(link)
     return kept
-
-
-def _piece_type(tokenizer: Tokenizer) -> type[np.uint16] | type[np.uint32]:
-    return np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32

@@ -5,12 +5,11 @@ from __future__ import annotations
 from deixis.datasets.catalogue import SETS, NotInFolder, attach_source, open_dataset, read_set, read_texts
 from deixis.datasets.dataset import Dataset, Report
 from deixis.datasets.jsonl import read_jsonl, stream_documents
-from deixis.datasets.lists import LISTS, import_lists
+from deixis.datasets.lists import import_lists
 from deixis.wikipedia.redirects import read_redirects
 from deixis.wikipedia.titles import read_titles
 
 __all__ = [
-    "LISTS",
     "SETS",
     "Dataset",
     "NotInFolder",

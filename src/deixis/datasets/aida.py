@@ -151,12 +151,7 @@ def _marked_mentions(given: TokenDocument, path: Path) -> tuple[list[tuple[int, 
 
 
 def _build(
-    id_: str,
-    number: int,
-    tokens: Tokens,
-    spans: Sequence[tuple[int, int]],
-    golds: Sequence[Gold],
-    report: Report,
+    id_: str, number: int, tokens: Tokens, spans: Sequence[tuple[int, int]], golds: Sequence[Gold], report: Report
 ) -> Document:
     text, offsets = tokens.text(spans)
     report.annotations += len(golds)

@@ -4,17 +4,31 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
+import orjson
+
+from deixis.artefacts import read_lines
 from deixis.documents import Candidate, Document, Mention, normalise_title
 from deixis.errors import InputError
 
-__all__ = ["Dataset", "Report", "complaint", "decoded", "gold_title", "is_optional", "page_of", "page_title"]
+__all__ = [
+    "Dataset",
+    "Report",
+    "complaint",
+    "decoded",
+    "gold_title",
+    "is_optional",
+    "page_of",
+    "page_title",
+    "read_records",
+]
 
+Record = TypeVar("Record")
 PAGE = re.compile(r"https?://(?:[a-z]+\.)?(?:wikipedia\.org/wiki|dbpedia\.org/resource)/(.+)")
 
 
@@ -29,6 +43,19 @@ def decoded(raw: bytes, path: Path, line: int) -> str:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
         raise complaint(path, line, "not UTF-8; expected text in UTF-8") from None
+
+
+def read_records(path: Path, read: Callable[[dict[str, Any]], Record], expected: str) -> Iterator[Record]:
+    """Yield what is read of each JSON object of a file; of a line without what is expected, an error that names it."""
+    for line, raw in read_lines(path):
+        try:
+            yield read(orjson.loads(raw))
+        except orjson.JSONDecodeError as error:
+            raise complaint(path, line, f"not JSON ({error})") from None
+        except InputError as error:
+            raise complaint(path, line, str(error)) from None
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise complaint(path, line, f"expected {expected}") from None
 
 
 def page_of(mention: Mention) -> int | None:
@@ -52,36 +79,26 @@ class Report:
     unmatched: Counter[str] = field(default_factory=Counter)  # kept, but without candidates or without a place
     noted: Counter[str] = field(default_factory=Counter)
 
+    @property
+    def _kinds(self) -> dict[str, Counter[str]]:
+        return {name: getattr(self, name) for name in ("removed", "repaired", "unmatched", "noted")}
+
     def copy(self) -> Report:
         """Return a report that can be added to without changing this one."""
-        return Report(
-            self.annotations, *(Counter(c) for c in (self.removed, self.repaired, self.unmatched, self.noted))
-        )
+        return Report(self.annotations, *map(Counter, self._kinds.values()))
 
     def lines(self) -> list[str]:
         """Return one line a reason, e.g. `removed 1,131: not in the knowledge base`."""
-        kinds = {
-            "removed": self.removed,
-            "repaired": self.repaired,
-            "unmatched": self.unmatched,
-            "noted": self.noted,
-        }
         return [
             f"{kind} {count:,}: {reason}"
-            for kind, counts in kinds.items()
+            for kind, counts in self._kinds.items()
             for reason, count in counts.most_common()
             if count
         ]
 
     def to_record(self) -> dict[str, Any]:
         """Return the JSON object of the report."""
-        return {
-            "annotations": self.annotations,
-            "removed": dict(self.removed),
-            "repaired": dict(self.repaired),
-            "unmatched": dict(self.unmatched),
-            "noted": dict(self.noted),
-        }
+        return {"annotations": self.annotations, **{kind: dict(counts) for kind, counts in self._kinds.items()}}
 
 
 @dataclass(frozen=True, slots=True)

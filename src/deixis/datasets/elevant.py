@@ -15,12 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-from deixis.artefacts import read_lines
-from deixis.datasets.dataset import Dataset, Report, complaint, gold_title
+from deixis.datasets.dataset import Dataset, Report, gold_title, read_records
 from deixis.documents import Document, Mention, Resolutions
-from deixis.errors import InputError
 
 __all__ = ["NO_IDS", "linked_article", "read_elevant"]
 
@@ -33,17 +29,9 @@ def read_elevant(path: Path, name: str | None = None, wikidata: Mapping[str, str
     """Read articles with labels; `wikidata` has the ids of titles."""
     titles = {id_: title for title, id_ in wikidata.items()}
     report = Report()
-    documents = []
-    for line, raw in read_lines(path):
-        try:
-            documents.append(_document(orjson.loads(raw), titles, report))
-        except orjson.JSONDecodeError as error:
-            raise complaint(path, line, f"not JSON ({error})") from None
-        except InputError as error:
-            raise complaint(path, line, str(error)) from None
-        except (KeyError, TypeError, ValueError, AttributeError):
-            raise complaint(path, line, "expected text and labels, each with span, entity_id and name") from None
-    return Dataset(name or path.name, tuple(documents), report, nil="not in the knowledge base (Unknown)")
+    wanted = "text and labels, each with span, entity_id and name"
+    documents = tuple(read_records(path, lambda record: _document(record, titles, report), wanted))
+    return Dataset(name or path.name, documents, report, nil="not in the knowledge base (Unknown)")
 
 
 def _document(record: dict[str, Any], titles: Mapping[str, str], report: Report) -> Document:

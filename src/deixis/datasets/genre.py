@@ -63,7 +63,6 @@ def _bare(surface: str) -> str:
 
 
 def read_genre(path: Path) -> Iterator[GenreList]:
-    """Yield the lists of a file."""
     for line, raw in read_lines(path):
         try:
             record = orjson.loads(raw)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 from deixis.artefacts import read_lines
 from deixis.datasets.dataset import Report, complaint, decoded
@@ -17,10 +17,9 @@ from deixis.datasets.published import read_rows
 from deixis.knowledge.build import NamesBuilder
 from deixis.knowledge.surfaces import key
 
-__all__ = ["LISTS", "ListFormat", "import_lists"]
+__all__ = ["ListFormat", "import_lists"]
 
 ListFormat = Literal["ganea-hofmann", "pprforned", "titles", "tsv"]
-LISTS: tuple[ListFormat, ...] = get_args(ListFormat)
 Listed = tuple[str, Iterable[tuple[str, float]]]  # a surface, its titles with shares or counts
 
 

@@ -5,12 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-from deixis.artefacts import read_lines
-from deixis.datasets.dataset import Dataset, Report, complaint, gold_title
+from deixis.datasets.dataset import Dataset, Report, gold_title, read_records
 from deixis.documents import Document, Mention
-from deixis.errors import InputError
 
 __all__ = ["read_zelda"]
 
@@ -18,19 +14,9 @@ __all__ = ["read_zelda"]
 def read_zelda(path: Path, name: str | None = None) -> Dataset:
     """Read a file of ZELDA; page ids are in `extra["page"]` of the mentions."""
     report = Report()
-    documents = []
-    for line, raw in read_lines(path):
-        try:
-            documents.append(_document(orjson.loads(raw), report))
-        except orjson.JSONDecodeError as error:
-            raise complaint(path, line, f"not JSON ({error})") from None
-        except InputError as error:
-            raise complaint(path, line, str(error)) from None
-        except (KeyError, TypeError, ValueError, AttributeError):
-            raise complaint(
-                path, line, "expected id, text, index, wikipedia_ids and wikipedia_titles, the last three equally long"
-            ) from None
-    return Dataset(name or path.stem, tuple(documents), report)
+    wanted = "id, text, index, wikipedia_ids and wikipedia_titles, the last three equally long"
+    documents = tuple(read_records(path, lambda record: _document(record, report), wanted))
+    return Dataset(name or path.stem, documents, report)
 
 
 def _document(record: dict[str, Any], report: Report) -> Document:

@@ -19,16 +19,11 @@ Listed = tuple[Candidate, ...]
 
 
 class Entities(Protocol):
-    """Entities by number: their rows in B."""
+    """Entities by number: their rows in B; `Knowledge` says more."""
 
     @property
-    def digest(self) -> str:
-        """What numbers of these entities are told apart by from those of others."""
-        ...
-
-    def number(self, title: str) -> int | None:
-        """Return the number of an entity by its title, None for an unknown one."""
-        ...
+    def digest(self) -> str: ...
+    def number(self, title: str) -> int | None: ...
 
 
 @dataclass(frozen=True, slots=True)

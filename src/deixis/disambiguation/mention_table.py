@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from deixis.documents import Identity, Resolution, Resolutions
-from deixis.errors import InputError
+from deixis.errors import InputError, shown
 
 __all__ = [
     "COLUMNS",
@@ -127,6 +127,5 @@ def _texts(values: Sequence[Any], column: str) -> list[str]:
     """Return texts, "" where there is none: nothing is found in it."""
     for place, value in enumerate(values):
         if value is not None and not isinstance(value, str):
-            shown = repr(value) if len(repr(value)) <= 60 else repr(value)[:57] + "..."
-            raise InputError(f"row {place} of the column {column!r} is {shown}; expected a text, or nothing")
+            raise InputError(f"row {place} of the column {column!r} is {shown(value)}; expected a text, or nothing")
     return [value or "" for value in values]

@@ -65,9 +65,7 @@ def calibrate(
 ) -> list[Point]:
     """Link the texts of a set with each detection threshold and prior, and count the answers at every threshold."""
     if not isinstance(nlp.detector, NameDetector | UnitedDetector):
-        raise InputError(
-            "this model has no names to find mentions by; give it some: deixis quantise --candidates NAMES"
-        )
+        raise InputError("this model has no names to find mentions by; give it some: deixis assemble --names NAMES")
     golds = sum(mention.entity is not None for document in dataset.documents for mention in document.mentions)
     points = []
     detector = nlp.detector

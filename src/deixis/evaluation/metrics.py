@@ -35,10 +35,7 @@ class Tally:
         """c / n, which is also the in-KB accuracy."""
         return self.correct / self.mentions if self.mentions else 0.0
 
-    @property
-    def accuracy(self) -> float:
-        """c / n."""
-        return self.recall
+    accuracy = recall
 
     @property
     def f1(self) -> float:
@@ -53,7 +50,6 @@ def measure_of(name: str) -> Measure:
 
 
 def tally(judgements: Sequence[Judgement]) -> Tally:
-    """Count."""
     return Tally(
         len(judgements),
         sum(judgement.has_candidates for judgement in judgements),

@@ -31,7 +31,6 @@ class JudgedEvidence:
     evidence: Evidence
     probability: float
     right: bool
-    taken_out: bool  # the right entity was not among the candidates
 
 
 def judge_answers(
@@ -55,13 +54,13 @@ def judge_answers(
             for candidates, without, entity in zip(nlp.candidates.candidates(bare), out, right, strict=True)
         ]
         documents.append(bare.with_candidates(listed))
-        golds.append(list(zip(right, out.tolist(), strict=True)))
+        golds.append(right)
     answered = nlp.disambiguate_many(documents, settings.changed(answer_threshold=None, evidence=True))
     for resolutions, told in zip(answered, golds, strict=True):
-        for resolution, (entity, taken_out) in zip(resolutions, told, strict=True):
+        for resolution, entity in zip(resolutions, told, strict=True):
             if resolution.evidence is not None and resolution.entity is not None:
                 answer = redirects.get(resolution.entity, resolution.entity)
-                yield JudgedEvidence(resolution.evidence, resolution.probability, answer == entity, taken_out)
+                yield JudgedEvidence(resolution.evidence, resolution.probability, answer == entity)
 
 
 def fit_answer_rule(judged: Iterable[JudgedEvidence], damping: float = 1.0) -> AnswerRule | None:

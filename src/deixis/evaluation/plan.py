@@ -22,16 +22,7 @@ from deixis.knowledge.names import Names
 from deixis.knowledge.source import CandidateSource
 from deixis.settings import Settings
 
-__all__ = [
-    "LISTS",
-    "PAPER_SETS",
-    "Outcome",
-    "Plan",
-    "carry_out",
-    "open_stores",
-    "pairs_of",
-    "prepared",
-]
+__all__ = ["LISTS", "PAPER_SETS", "Outcome", "Plan", "carry_out", "open_stores", "pairs_of", "prepared"]
 
 LISTS = ("kb+yago", "ppr")  # candidate lists that come with the data
 PAPER_SETS = ("aida-b", *FIVE)

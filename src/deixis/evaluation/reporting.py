@@ -18,13 +18,7 @@ from deixis.evaluation.judging import Judgement
 from deixis.evaluation.plan import Outcome
 from deixis.evaluation.reliability import Reliability, reliability
 from deixis.evaluation.running import BASELINE, SetResult
-from deixis.evaluation.tables import (
-    count_table,
-    disagreement_table,
-    frequency_table,
-    paper_tables,
-    result_table,
-)
+from deixis.evaluation.tables import count_table, disagreement_table, frequency_table, paper_tables, result_table
 from deixis.rendering import Table, bars_text, page, reliability_svg, sequence_html, sequence_record, sequence_text
 
 __all__ = ["Analysis", "SetsReport", "analyse"]

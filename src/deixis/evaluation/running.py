@@ -23,7 +23,6 @@ class Disambiguates(Protocol):
 
     def disambiguate_many(self, documents: Iterable[Document], settings: Settings) -> Iterator[Resolutions]:
         """Resolve the mentions of the documents."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,6 @@ class SetResult:
 
     @property
     def name(self) -> str:
-        """The name of the set."""
         return self.dataset.name
 
     @property

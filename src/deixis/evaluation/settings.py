@@ -55,11 +55,7 @@ class SetsSettings(DataSettings):
     order: Annotated[
         tuple[Order, ...],
         Field(description="Order in which mentions are decided: local, natural, confidence; may be repeated."),
-    ] = (
-        "local",
-        "natural",
-        "confidence",
-    )
+    ] = ("local", "natural", "confidence")
     prior: Annotated[
         tuple[Annotated[float, Field(ge=0)], ...],
         Field(description="Add this weight times log p(e|m) to the scores; may be repeated, 0 is the paper."),

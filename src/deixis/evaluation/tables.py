@@ -10,20 +10,14 @@ from deixis.evaluation.paper import FIVE, PAPER, PAPER_FREQUENCY, paper_figure
 from deixis.evaluation.running import BASELINE, Run, SetResult
 from deixis.rendering import Table
 
-__all__ = [
-    "count_table",
-    "disagreement_table",
-    "frequency_table",
-    "paper_tables",
-    "result_table",
-]
+__all__ = ["count_table", "disagreement_table", "frequency_table", "paper_tables", "percent", "result_table"]
 
 VARIANTS = ("zero-shot", "fine-tuned")
 ORDERS = ("local", "natural", "confidence")
 MISSING = "–"
 
 
-def _percent(share: float | None, digits: int = 1) -> str:
+def percent(share: float | None, digits: int = 1) -> str:
     return MISSING if share is None else f"{100 * share:.{digits}f}"
 
 
@@ -36,7 +30,7 @@ def count_table(results: Sequence[SetResult]) -> Table:
             f"{result.dataset.report.removed.total():,}",
             f"{result.dataset.mentions:,}",
             f"{len(result.dataset.documents):,}",
-            _percent(result.recall, 2),
+            percent(result.recall, 2),
         )
         for result in results
     )
@@ -66,10 +60,10 @@ def _result_row(result: SetResult, run: Run) -> tuple[str, ...]:
         f"{result.name} {result.candidates}",
         run.label,
         f"{counts.mentions:,}",
-        _percent(counts.precision),
-        _percent(counts.recall),
-        _percent(counts.f1),
-        f"{_percent(low)}–{_percent(high)}",
+        percent(counts.precision),
+        percent(counts.recall),
+        percent(counts.f1),
+        f"{percent(low)}–{percent(high)}",
         *(MISSING if figure is None else f"{figure:.1f}" for figure in paper),
         MISSING if run.passes is None else f"{run.passes:,}",
         MISSING if run.seconds is None else f"{run.seconds:.1f}",
@@ -138,7 +132,7 @@ def frequency_table(bins: Mapping[str, Sequence[FrequencyBin]], title: str) -> T
     orders = list(bins)
     rows = []
     for place, first in enumerate(bins[orders[0]]):
-        cells = [_percent(bins[order][place].accuracy, 2) for order in orders]
+        cells = [percent(bins[order][place].accuracy, 2) for order in orders]
         paper = [f"{PAPER_FREQUENCY[order][place]:.2f}" if order in PAPER_FREQUENCY else MISSING for order in orders]
         rows.append((first.label, f"{first.mentions:,}", *cells, *paper))
     columns = ("annotations", "mentions", *orders, *(f"paper {order}" for order in orders))

@@ -23,6 +23,7 @@ from deixis.datasets.elevant import VALUES
 from deixis.documents import Document, Mention, Resolutions
 from deixis.evaluation.judging import NO_REDIRECTS
 from deixis.evaluation.reliability import Judged, precision_at, reliability
+from deixis.evaluation.running import Disambiguates
 from deixis.settings import Settings
 
 if TYPE_CHECKING:
@@ -70,7 +71,6 @@ class Score:
         return 2 * self.right / max(1, self.answers + self.golds)
 
     def __add__(self, other: Score) -> Score:
-        """Add up the counts."""
         return Score(self.golds + other.golds, self.answers + other.answers, self.right + other.right)
 
     def to_record(self) -> dict[str, float]:
@@ -88,7 +88,6 @@ class KindCounts:
     right: int = 0
 
     def __add__(self, other: KindCounts) -> KindCounts:
-        """Add up the counts."""
         return KindCounts(*(a + b for a, b in zip(asdict(self).values(), asdict(other).values(), strict=True)))
 
 
@@ -139,22 +138,16 @@ def _kind(scores: TextScores, kind: str) -> KindCounts:
     return scores.kinds.get(kind, KindCounts())
 
 
-class LinksTexts(Protocol):
+class LinksTexts(Disambiguates, Protocol):
     """What links texts: a `Disambiguator`, or a baseline."""
 
     answer_threshold: float
 
     def link_many(self, texts: Iterable[str | Document], settings: Settings) -> Iterator[Resolutions]:
         """Find and resolve the mentions of texts, in their order."""
-        ...
-
-    def disambiguate_many(self, documents: Iterable[Document], settings: Settings) -> Iterator[Resolutions]:
-        """Resolve the mentions of documents, in their order."""
-        ...
 
     def for_texts(self, settings: Settings) -> Settings:
         """Return the settings for plain texts, with the model's own values where none is given."""
-        ...
 
 
 def link_texts(nlp: LinksTexts, dataset: Dataset, settings: Settings, *, gold: bool = False) -> Iterator[Resolutions]:
@@ -266,12 +259,10 @@ def _score_document(
         found=len(found),
         spans=_score(golds, found, _same_span),
         spans_weak=_score(golds, found, _overlap),
-        entities=_score(in_kb, answers, lambda gold, answer: _same_span(gold, answer) and _same_entity(gold, answer)),
-        entities_weak=_score(
-            in_kb, answers, lambda gold, answer: _overlap(gold, answer) and _same_entity(gold, answer)
-        ),
-        with_nil=_score(golds, found, lambda gold, answer: _same_span(gold, answer) and _same_entity(gold, answer)),
-        with_nil_weak=_score(golds, found, lambda gold, answer: _overlap(gold, answer) and _same_entity(gold, answer)),
+        entities=_score(in_kb, answers, _agree),
+        entities_weak=_score(in_kb, answers, _agree_weakly),
+        with_nil=_score(golds, found, _agree),
+        with_nil_weak=_score(golds, found, _agree_weakly),
         kinds=_count_kinds(required.values(), found),
         judged=tuple(judged),
     )
@@ -287,6 +278,14 @@ def _overlap(gold: _Span, answer: _Span) -> bool:
 
 def _same_entity(gold: _Span, answer: _Span) -> bool:
     return gold.entity == answer.entity or gold.kind in VALUES
+
+
+def _agree(gold: _Span, answer: _Span) -> bool:
+    return _same_span(gold, answer) and _same_entity(gold, answer)
+
+
+def _agree_weakly(gold: _Span, answer: _Span) -> bool:
+    return _overlap(gold, answer) and _same_entity(gold, answer)
 
 
 def _score(golds: Sequence[_Span], answers: Sequence[_Span], agree: Agree) -> Score:

@@ -8,6 +8,7 @@ from typing import Any
 
 import deixis
 from deixis.evaluation.reliability import precision_at, reliability
+from deixis.evaluation.tables import percent
 from deixis.evaluation.texts import COVERAGES, NO_KIND, TextScores
 from deixis.rendering import Table
 from deixis.settings import Settings
@@ -50,10 +51,6 @@ class TextsReport:
         }
 
 
-def _percent(figure: float | None) -> str:
-    return "–" if figure is None else f"{100 * figure:.1f}"
-
-
 def text_table(results: Iterable[TextScores]) -> Table:
     """Return one row a set and way to find mentions."""
     rows = tuple(
@@ -63,10 +60,10 @@ def text_table(results: Iterable[TextScores]) -> Table:
             f"{scores.spans.golds:,}",
             f"{scores.entities.golds:,}",
             f"{scores.found:,}",
-            *map(_percent, (scores.spans.precision, scores.spans.recall, scores.spans.f1, scores.spans_weak.f1)),
+            *map(percent, (scores.spans.precision, scores.spans.recall, scores.spans.f1, scores.spans_weak.f1)),
             f"{scores.entities.right:,}",
-            *map(_percent, (scores.entities.precision, scores.entities.recall, scores.entities.f1)),
-            *map(_percent, (scores.entities_weak.f1, scores.with_nil.f1)),
+            *map(percent, (scores.entities.precision, scores.entities.recall, scores.entities.f1)),
+            *map(percent, (scores.entities_weak.f1, scores.with_nil.f1)),
         )
         for scores in results
     )
@@ -86,9 +83,9 @@ def kind_table(results: Iterable[TextScores]) -> Table | None:
             scores.mentions,
             kind,
             f"{counts.golds:,}",
-            _percent(counts.found / max(1, counts.golds)),
+            percent(counts.found / max(1, counts.golds)),
             f"{counts.in_kb:,}",
-            _percent(counts.right / max(1, counts.in_kb)),
+            percent(counts.right / max(1, counts.in_kb)),
         )
         for scores in results
         for kind, counts in scores.kinds.items()
@@ -107,7 +104,7 @@ def probability_tables(results: Iterable[TextScores]) -> list[Table]:
             scores.mentions,
             f"{found.mentions:,}",
             f"{found.error:.3f}",
-            *(_percent(precision_at(scores.judged, share)) for share in COVERAGES),
+            *(percent(precision_at(scores.judged, share)) for share in COVERAGES),
         )
         for scores, found in measured
     )
@@ -116,7 +113,7 @@ def probability_tables(results: Iterable[TextScores]) -> list[Table]:
     tables = [Table("Probabilities", columns, rows, note)] if rows else []
     for scores, found in measured[-1:]:
         bins = tuple(
-            (label, f"{count:,}", _percent(confidence) if count else "–", _percent(accuracy) if count else "–")
+            (label, f"{count:,}", percent(confidence) if count else "–", percent(accuracy) if count else "–")
             for label, accuracy, confidence, count in found.rows()
         )
         title = f"Reliability, {scores.name}, mentions by {scores.mentions}"

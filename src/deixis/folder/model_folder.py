@@ -23,7 +23,7 @@ import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import torch
 from safetensors import SafetensorError
@@ -90,20 +90,6 @@ def packaged_model() -> Path:
             f"this copy of deixis comes without a model ({PACKAGED} is missing): give a model folder or install a wheel"
         )
     return PACKAGED
-
-
-def check_precision(name: str) -> Precision:
-    """Refuse a precision that an entity table cannot have."""
-    if name not in get_args(Precision):
-        raise InputError(f"the precision is {name!r}; expected one of {', '.join(get_args(Precision))}")
-    return cast(Precision, name)
-
-
-def check_encoder_precision(name: str) -> EncoderPrecision:
-    """Refuse a precision that an encoder cannot have."""
-    if name not in get_args(EncoderPrecision):
-        raise InputError(f"the precision is {name!r}; expected one of {', '.join(get_args(EncoderPrecision))}")
-    return cast(EncoderPrecision, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,10 +360,12 @@ class ModelFolder:
 
 
 def opened(folder: Path) -> tuple[Path, Manifest]:
-    """Return a folder, fetched from its hub if need be, and its manifest.
+    """Return a folder, fetched from its hub if need be, and its manifest; `default` is the packaged model.
 
     Folders that were written before names, titles and rows were one are refused.
     """
+    if folder == Path("default") and not folder.exists():
+        folder = packaged_model()
     if is_remote(folder):
         folder = fetch(folder)
     if not folder.is_dir():

@@ -214,8 +214,10 @@ class Base:
             kept = torch.tensor([rows[place] for place in old], device=network.entity_predictions.bias.device)
             with torch.no_grad():
                 weight[old], bias[old] = (part.cpu() for part in network.candidate_rows(kept))
+        leads = self.leads
         made = [
-            checksum(page.lead) if row is None else self._read_for(row) for page, row in zip(pages, rows, strict=True)
+            checksum(page.lead) if row is None else TRAINED if leads is None else int(leads[row])
+            for page, row in zip(pages, rows, strict=True)
         ]
         table = EntityTable(weight).quantised("int8")
         assert table.scale is not None
@@ -225,9 +227,6 @@ class Base:
             "biases": bias.numpy(),
             "leads": np.array(made, np.uint32),
         }
-
-    def _read_for(self, row: int) -> int:
-        return TRAINED if self.leads is None else int(self.leads[row])
 
 
 def checksum(lead: str) -> int:
@@ -262,12 +261,7 @@ def write_folder(
     encoder = base.manifest.parameters["encoder"]
     with folder_aside(output) as aside:
         model.save(
-            aside / "model",
-            table="int8",
-            encoder=encoder,
-            source=names,
-            parents=told.parents,
-            parameters=parameters,
+            aside / "model", table="int8", encoder=encoder, source=names, parents=told.parents, parameters=parameters
         )
         knowledge = Knowledge.open(aside / "model" / "knowledge")
         numbers = [knowledge.number(title) or 0 for title in titles]

@@ -126,19 +126,15 @@ def _is_documents(path: Path) -> bool:
 
 def _lines(block: Block) -> Iterator[tuple[bytes, Document | InputError]]:
     """Yield the lines of a block with what they say; a file that breaks off ends with that."""
-    whole = block.path.suffix != ".jsonl"
+    whole = ((f"line {number}", line) for number, line in read_lines(block.path))
     try:
-        for place, line in _numbered(block.path) if whole else _between(block):
+        for place, line in whole if block.path.suffix != ".jsonl" else _between(block):
             try:
                 yield line, Document.from_json(line)
             except InputError as error:
                 yield line, InputError(f"{block.path}, {place}: {error}")
     except InputError as error:
         yield b"", error
-
-
-def _numbered(path: Path) -> Iterator[tuple[str, bytes]]:
-    yield from ((f"line {number}", line) for number, line in read_lines(path))
 
 
 def _between(block: Block) -> Iterator[tuple[str, bytes]]:

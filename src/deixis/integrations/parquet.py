@@ -29,11 +29,7 @@ ALTERNATIVES = pa.list_(pa.struct([("entity", pa.string()), ("probability", pa.f
 RESOLUTIONS = pa.list_(
     pa.struct([*((name, TYPES[kind]) for name, kind in FIELDS.items()), ("alternatives", ALTERNATIVES)])
 )
-ADDED = {
-    "row": pa.int64(),
-    "resolutions": RESOLUTIONS,
-    **{COLUMNS[name]: TYPES[kind] for name, kind in FIELDS.items()},
-}
+ADDED = {"row": pa.int64(), "resolutions": RESOLUTIONS, **{COLUMNS[name]: TYPES[kind] for name, kind in FIELDS.items()}}
 
 
 def open_parquet(path: Path) -> pq.ParquetFile:
@@ -102,11 +98,7 @@ class ParquetWriter:
     """Writes the rows of a table with columns of results; a chunk is a row group."""
 
     def __init__(
-        self,
-        file: BinaryIO,
-        table: CsvTable | JsonlTable | ParquetTable,
-        kept: Sequence[str],
-        added: Sequence[str],
+        self, file: BinaryIO, table: CsvTable | JsonlTable | ParquetTable, kept: Sequence[str], added: Sequence[str]
     ) -> None:
         if isinstance(table, ParquetTable):
             found = {name: table.schema.field(name) for name in kept}

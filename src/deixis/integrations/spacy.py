@@ -265,15 +265,5 @@ def make_pipe(
     recogniser has run before, else the detector's ("auto"). Entities with a label of `left_out` stay untouched.
     `kb_id` is what entities are given: the "title", or the "wikidata" id where it is known.
     """
-    return DeixisPipe(
-        name,
-        {
-            "model": str(model),
-            "mentions": mentions,
-            "kb_id": kb_id,
-            "order": order,
-            "answer_threshold": answer_threshold,
-            "left_out": list(left_out),
-            "device": device,
-        },
-    )
+    given = {"model": str(model), "mentions": mentions, "kb_id": kb_id, "order": order, "device": device}
+    return DeixisPipe(name, given | {"answer_threshold": answer_threshold, "left_out": list(left_out)})

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, NamedTuple
 import orjson
 
 from deixis.artefacts import raw_lines, read_lines
-from deixis.errors import InputError
+from deixis.errors import InputError, shown
 
 __all__ = ["CHUNK", "DELIMITERS", "Chunk", "CsvTable", "CsvWriter", "JsonlTable", "JsonlWriter", "read_text"]
 
@@ -49,8 +49,7 @@ def read_text(value: Any, where: str, column: str) -> str | InputError:
     """Return the text of a row, or what is wrong with it."""
     if isinstance(value, str):
         return value
-    shown = "missing or null" if value is None else repr(value) if len(repr(value)) <= 60 else repr(value)[:57] + "..."
-    return InputError(f"{where}: {column} is {shown}; expected a text")
+    return InputError(f"{where}: {column} is {shown(value)}; expected a text")
 
 
 # --- CSV and TSV ------------------------------------------------------------------------------------------------------

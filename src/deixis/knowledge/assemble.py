@@ -21,15 +21,7 @@ from deixis.artefacts import MANIFEST, Manifest, digest_file, folder_aside
 from deixis.documents import KNOWN_BY
 from deixis.errors import InputError
 from deixis.knowledge.entities import Entity
-from deixis.knowledge.knowledge import (
-    FILTER,
-    NAMES,
-    NUMBERS,
-    PARTS,
-    REDIRECTS,
-    TITLES,
-    UNIT,
-)
+from deixis.knowledge.knowledge import FILTER, NAMES, NUMBERS, PARTS, REDIRECTS, TITLES, UNIT
 from deixis.knowledge.mapped import Arrays, Lists, to_bytes, write_arrays
 from deixis.knowledge.names import WEIGHTS, Names
 from deixis.knowledge.occurrences import LOWER, link_probabilities, term_probabilities
@@ -69,35 +61,26 @@ class Source(Protocol):
     @property
     def known(self) -> Known:
         """The entities."""
-        ...
 
     @property
     def names(self) -> Entries | None:
         """Keys of names, if there are any names."""
-        ...
 
     @property
     def parts(self) -> Entries | None:
         """Keys of beginnings and ends of titles, if there are any names."""
-        ...
 
     @property
     def redirects(self) -> Mapping[str, int]:
         """Other titles, with places in `known`."""
-        ...
 
     @property
     def parents(self) -> Mapping[str, str]:
         """Digests of what it was made from."""
-        ...
 
 
 def assemble(
-    folder: Path,
-    source: Source,
-    parameters: Mapping[str, Any] | None = None,
-    *,
-    title_filter: Path | None = None,
+    folder: Path, source: Source, parameters: Mapping[str, Any] | None = None, *, title_filter: Path | None = None
 ) -> NDArray[np.int64]:
     """Write a folder of knowledge, and return the number of each entity of the source; the filter is copied into it."""
     with folder_aside(folder) as aside:
@@ -179,11 +162,7 @@ class FromStore:
 
     @classmethod
     def of(
-        cls,
-        vocabulary: Vocabulary,
-        store: Names | None = None,
-        table: Mapping[str, str] | None = None,
-        **told: Any,
+        cls, vocabulary: Vocabulary, store: Names | None = None, table: Mapping[str, str] | None = None, **told: Any
     ) -> FromStore:
         """Take the entities of a vocabulary; of those that a redirect table joins, the most annotated alone."""
         moved = vocabulary.lead(table or {})
@@ -196,14 +175,6 @@ class FromStore:
             known = numbers | redirects
             places = np.fromiter((known.get(title, -1) for title, _ in store.titles()), np.int64)
         return cls(titles, np.array(vocabulary.counts)[kept], store, places, redirects, **told)
-
-    @classmethod
-    def whole(cls, store: Names, table: Mapping[str, str] | None = None, **told: Any) -> FromStore:
-        """Take all entities of a store."""
-        titles, links = zip(*store.titles(), strict=True)
-        numbers = {title: place for place, title in enumerate(titles)} if table else {}
-        redirects = {a: numbers[b] for a, b in (table or {}).items() if a not in numbers and b in numbers}
-        return cls(titles, np.array(links), store, np.arange(len(titles)), redirects, **told)
 
     @property
     def known(self) -> Known:

@@ -39,7 +39,7 @@ class NamesBuilder:
         self._popularity: Counter[int] = Counter()
         self._names, self._parts = _Table(), _Table()
         self._occurrences: dict[str, tuple[int, int, int]] = {}  # of the stores added
-        self._counted = False  # one of them has occurrences, if only of names that are left out
+        self._counted = False  # one of them has occurrences
         self.counts: Counter[str] = Counter()
         for source, target in sorted(self._redirects.items()):
             self.add_redirect(source, target)
@@ -96,26 +96,19 @@ class NamesBuilder:
         self.counts["listed"] += 1
         self._add(surface, normalise_title(title), Kind.LISTED, count)
 
-    def add_store(self, store: Names, titled: Callable[[str], str | None] = lambda title: title) -> None:
-        """Add another store; counts are summed. `titled` gives each of its entities its title here, None: left out."""
+    def add_store(self, store: Names) -> None:
+        """Add another store; counts are summed."""
         self.counts["stores"] += 1
         self._counted |= store.has_occurrences
-        numbers: dict[str, int] = {}
         for title, popularity in store.titles():
-            if (known := titled(title)) is not None:
-                numbers[title] = self._number(known)
-                self._popularity[numbers[title]] += popularity
+            self._popularity[self._number(title)] += popularity
         for name in store.names():
-            kept = [entry for entry in store.entries(name) if entry.entity in numbers]
-            for entry in kept:
-                self._names.add(name, numbers[entry.entity], entry.kind, entry.count)
-            if kept and store.has_occurrences:
-                self._add_occurrences(name, store.occurrences(cast(int, store.number(name))))
-
-    def _add_occurrences(self, name: str, counted: tuple[int, int, int] | None) -> None:
-        if counted is not None and any(counted):
-            before = self._occurrences.get(name, (0, 0, 0))
-            self._occurrences[name] = before[0] + counted[0], before[1] + counted[1], before[2] + counted[2]
+            for entry in store.entries(name):
+                self._names.add(name, self._number(entry.entity), entry.kind, entry.count)
+            counted = store.occurrences(cast(int, store.number(name)))
+            if counted is not None and any(counted):
+                before = self._occurrences.get(name, (0, 0, 0))
+                self._occurrences[name] = before[0] + counted[0], before[1] + counted[1], before[2] + counted[2]
 
     def _number(self, title: str) -> int:
         return self._titles.setdefault(self._redirects.get(title, title), len(self._titles))

@@ -131,7 +131,6 @@ class Describer:
         return features @ self.weight + self.offset
 
     def save(self, path: Path) -> None:
-        """Write the map."""
         told = torch.tensor([self.level, self.explained, self.spread])
         save_file({"weight": self.weight.contiguous(), "offset": self.offset, "level_explained": told}, path)
 

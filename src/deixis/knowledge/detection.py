@@ -36,32 +36,15 @@ MONTHS = frozenset(
 
 
 class FindableNames(Protocol):
-    """What is asked of names: where they stand in a text, and how often they are linked there."""
+    """What is asked of names, as `Knowledge` answers it: where they stand in a text, how often they are linked."""
 
     @property
-    def digest(self) -> str:
-        """What numbers of names are told apart by from those of others."""
-        ...
-
-    def find_names(self, words: list[Word]) -> Iterator[list[Span]]:
-        """Yield the names that start at each word of a text, shorter before longer."""
-        ...
-
-    def find_words(self, words: list[Word]) -> Iterator[Span]:
-        """Yield the longest term in lower case that starts at each word of a text."""
-        ...
-
-    def term_probability(self, number: int, single: bool) -> float:
-        """Return how often a name is linked where it occurs in lower case."""
-        ...
-
-    def link_probability(self, number: int, single: bool, unsure: bool) -> float:
-        """Return how often a name is linked where it occurs; `unsure`: where its capital says nothing."""
-        ...
-
-    def is_common(self, name: str) -> bool:
-        """Tell whether a name is a word that is written in lower case too, by its key."""
-        ...
+    def digest(self) -> str: ...
+    def find_names(self, words: list[Word]) -> Iterator[list[Span]]: ...
+    def find_words(self, words: list[Word]) -> Iterator[Span]: ...
+    def term_probability(self, number: int, single: bool) -> float: ...
+    def link_probability(self, number: int, single: bool, unsure: bool) -> float: ...
+    def is_common(self, name: str) -> bool: ...
 
 
 class Detector(Protocol):
@@ -69,7 +52,6 @@ class Detector(Protocol):
 
     def detect(self, text: str) -> list[tuple[int, int]]:
         """Return the spans `[start, end)` of the mentions, in their order, none overlapping."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -89,7 +71,7 @@ class NameDetector:
 
     def detect(self, text: str) -> list[tuple[int, int]]:
         """Return the spans of the mentions."""
-        return self.detect_in(read_words(text))
+        return [(mention.start, mention.end) for mention in self.mentions(read_words(text))]
 
     def find(self, texts: Iterable[str], find: Find = "names") -> Iterator[list[Mention]]:
         """Yield the mentions of each of many texts; of "all", also terms in lower case that are often linked."""
@@ -103,10 +85,6 @@ class NameDetector:
         for span in self.names.find_words(words):
             if self.names.term_probability(span.name, span.first == span.last) >= self.threshold:
                 yield self._mention(words, span)
-
-    def detect_in(self, words: list[Word]) -> list[tuple[int, int]]:
-        """Return the spans of the mentions of a text whose words have been read."""
-        return [(mention.start, mention.end) for mention in self.mentions(words)]
 
     def mentions(self, words: list[Word]) -> list[Mention]:
         """Return the mentions of a text whose words have been read, each with the name that it matched."""

@@ -19,7 +19,7 @@ import orjson
 
 from deixis.artefacts import read_lines
 from deixis.documents import Document, Identity, Mention, normalise_title
-from deixis.errors import InputError
+from deixis.errors import InputError, shown
 from deixis.network.special import SPECIAL
 
 __all__ = ["Entity", "KnownEntity", "Name", "identities", "read_changes", "read_entities", "read_wikidata"]
@@ -82,7 +82,7 @@ class Entity:
     def from_record(cls, record: Any) -> Entity:
         """Read a decoded JSON object; errors name the field."""
         if not isinstance(record, dict):
-            raise InputError(f"{_shown(record)} is no object; expected one with a title and a description")
+            raise InputError(f"{shown(record)} is no object; expected one with a title and a description")
         if unknown := set(record) - set(FIELDS):
             raise InputError(f"there is no field {min(unknown)!r}; expected {', '.join(FIELDS)}")
         title = normalise_title(_text(record, "title", MAX_NAME))
@@ -90,13 +90,13 @@ class Entity:
             raise InputError(f"title is {title}, which is reserved; choose another")
         names = record.get("names", [])
         if not isinstance(names, list):
-            raise InputError(f"names is {_shown(names)}; expected a list of names")
+            raise InputError(f"names is {shown(names)}; expected a list of names")
         wikidata = _optional(record, "wikidata")
         if wikidata is not None and not _QID.fullmatch(wikidata):
-            raise InputError(f"wikidata is {_shown(wikidata)}; expected an id as Q615")
+            raise InputError(f"wikidata is {shown(wikidata)}; expected an id as Q615")
         examples = record.get("examples", [])
         if not isinstance(examples, list):
-            raise InputError(f"examples is {_shown(examples)}; expected a list of sentences")
+            raise InputError(f"examples is {shown(examples)}; expected a list of sentences")
         return cls(
             title,
             _text(record, "description", MAX_DESCRIPTION),
@@ -181,7 +181,7 @@ def read_wikidata(path: Path) -> Mapping[str, str]:
 def _text(record: Mapping[str, Any], field: str, most: int) -> str:
     value = record.get(field)
     if not isinstance(value, str) or not value.strip():
-        what = "empty" if isinstance(value, str) else _shown(value)
+        what = "empty" if isinstance(value, str) else shown(value)
         raise InputError(f"{field} is {what}; expected a text")
     return _limited(value.strip(), field, most)
 
@@ -199,16 +199,16 @@ def _limited(value: str, where: str, most: int) -> str:
 def _optional(record: Mapping[str, Any], field: str) -> str | None:
     value = record.get(field)
     if value is not None and (not isinstance(value, str) or not value):
-        raise InputError(f"{field} is {_shown(value)}; expected a string")
+        raise InputError(f"{field} is {shown(value)}; expected a string")
     return value
 
 
 def _name(value: Any, where: str) -> Name:
     surface, prior = value if isinstance(value, list) and len(value) == 2 else (value, None)
     if not isinstance(surface, str) or not any(map(str.isalnum, surface)):
-        raise InputError(f"{where} is {_shown(value)}; expected a name with a letter or digit, or [name, prior]")
+        raise InputError(f"{where} is {shown(value)}; expected a name with a letter or digit, or [name, prior]")
     if prior is not None and (isinstance(prior, bool) or not isinstance(prior, int | float) or not 0 < prior <= 1):
-        raise InputError(f"{where} has the prior {_shown(prior)}; expected a number above 0 and at most 1")
+        raise InputError(f"{where} has the prior {shown(prior)}; expected a number above 0 and at most 1")
     return Name(_limited(surface, where, MAX_NAME), None if prior is None else float(prior))
 
 
@@ -232,10 +232,3 @@ def _marked(text: str) -> Document:
         plain += match[1]
         at = match.end()
     return Document(plain + text[at:], tuple(mentions))
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "missing or null"
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -144,7 +144,6 @@ class Knowledge:
         return None if number in self.overlay.hidden else number
 
     def title(self, number: int) -> str:
-        """Return the title of an entity."""
         if number < self.size:
             return cast(str, self._titles.restore_key(number - FIRST))
         return self.overlay.titles[number - self.size]
@@ -280,7 +279,6 @@ class Knowledge:
         return found + [(one, 1) for one in self.overlay.parts.get(name, ())]
 
     def _words(self, number: int) -> frozenset[str]:
-        """Return the words of a title."""
         return words_of(self.title(number))
 
     def find_names(self, words: list[Word]) -> Iterator[list[Span]]:

@@ -22,7 +22,7 @@ from safetensors.numpy import save_file
 
 from deixis.errors import ArtefactError
 
-__all__ = ["Arrays", "Lists", "amounts", "map_arrays", "map_trie", "to_bytes", "write_arrays"]
+__all__ = ["Arrays", "Lists", "amounts", "damaged", "map_arrays", "map_trie", "to_bytes", "write_arrays"]
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -108,7 +108,6 @@ def map_arrays(path: Path) -> dict[str, memoryview[int]]:
 
 
 def map_trie(path: Path) -> Any:
-    """Map a trie."""
     try:
         return marisa_trie.Trie().mmap(str(path))
     except (OSError, RuntimeError):
@@ -118,4 +117,4 @@ def map_trie(path: Path) -> Any:
 def damaged(path: Path) -> ArtefactError:
     """Return the error of a file that is missing, cut off or not what it should be."""
     what = "is damaged or cut off" if path.exists() else "is missing"
-    return ArtefactError(f"{path} {what}; copy the folder again")
+    return ArtefactError(f"{path} {what}; copy the folder again, or make it again")

@@ -22,7 +22,6 @@ largest of their file needs; counts are float32 where a list was imported with p
 
 from __future__ import annotations
 
-import bisect
 import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -31,13 +30,12 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, cast
 
-import marisa_trie
 import numpy as np
 from numpy.typing import NDArray
 
 from deixis.artefacts import MANIFEST, Manifest
 from deixis.documents import Candidate, Document
-from deixis.errors import ArtefactError
+from deixis.knowledge.mapped import damaged, map_trie
 from deixis.knowledge.occurrences import LOWER, link_probabilities, term_probabilities
 from deixis.knowledge.resolve import resolve_names
 from deixis.knowledge.surfaces import key, variants, words_of
@@ -89,7 +87,7 @@ class Names:
 
     def __init__(self, folder: Path, manifest: Manifest, k: int) -> None:
         self.folder, self.manifest, self.k = folder, manifest, k
-        self._names, self._parts = _trie(folder / "names.marisa"), _trie(folder / "parts.marisa")
+        self._names, self._parts = map_trie(folder / "names.marisa"), map_trie(folder / "parts.marisa")
         # Slices of memoryviews cost a third of those of arrays, and look-ups are many and small.
         self._titles, self._title_offsets = _mapped(folder / "titles.bin"), _view(folder / "titles-offsets.npy")
         self._popularity = _view(folder / "popularity.npy")
@@ -186,12 +184,6 @@ class Names:
         """Yield every entity with its popularity, in alphabetical order."""
         for number, popularity in enumerate(self._popularity):
             yield self._title(number), popularity
-
-    def popularity(self, title: str) -> int | None:
-        """Return how often an entity is linked, None for an unknown one."""
-        number = bisect.bisect_left(range(len(self._popularity)), title, key=self._title)
-        known = number < len(self._popularity) and self._title(number) == title
-        return self._popularity[number] if known else None
 
     def lookup(self, surface: str, k: int | None = None) -> tuple[Candidate, ...]:
         """Return the k best candidates of a surface by itself: of its key, else of the first variant that has any."""
@@ -300,28 +292,16 @@ def _owners(offsets: memoryview[Any]) -> NDArray[np.int64]:
     return np.repeat(np.arange(len(sizes)), sizes)
 
 
-def _trie(path: Path) -> Any:
-    try:
-        return marisa_trie.Trie().mmap(str(path))
-    except (OSError, RuntimeError):
-        raise _damaged(path) from None
-
-
 def _mapped(path: Path) -> mmap.mmap:
     try:
         with path.open("rb") as file:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError):
-        raise _damaged(path) from None
+        raise damaged(path) from None
 
 
 def _view(path: Path) -> memoryview[Any]:
     try:
         return memoryview(np.load(path, mmap_mode="r", allow_pickle=False))
     except (OSError, ValueError, EOFError):
-        raise _damaged(path) from None
-
-
-def _damaged(path: Path) -> ArtefactError:
-    what = "is damaged" if path.exists() else "is missing"
-    return ArtefactError(f"{path} {what}; copy the folder again or run `deixis candidates build`")
+        raise damaged(path) from None

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deixis.knowledge.surfaces import key, short_titles
-from deixis.knowledge.words import Span, Word, find_names, read_words
+from deixis.knowledge.words import Word, find_names, read_words
 
 __all__ = ["LINKED", "LOWER", "NAMED", "OccurrenceCounter", "Occurrences", "link_probabilities", "term_probabilities"]
 
@@ -105,7 +105,8 @@ class OccurrenceCounter:
             if exact is None and (inside[span.start] or inside[span.end - 1]):
                 continue
             done = span.last
-            if not _unsure(words, span):
+            # Of several words only a line of capitals is unsure: the last starts no sentence.
+            if not words[span.last].unsure:
                 named.add(span.name)
                 if exact is not None:
                     linked.add(span.name)
@@ -119,7 +120,3 @@ class OccurrenceCounter:
         if word not in self._single:
             self._single[word] = self._trie.get(word)
         return self._single[word]
-
-
-def _unsure(words: list[Word], span: Span) -> bool:
-    return words[span.last].unsure  # of several words only a line of capitals is: the last starts no sentence

@@ -63,7 +63,6 @@ class Overlay:
         return orjson.dumps(record)
 
     def save(self, path: Path) -> None:
-        """Write the overlay."""
         with write_aside(path) as file:
             file.write(self.to_json())
 

@@ -41,31 +41,17 @@ Entity = TypeVar("Entity", bound=int | str)
 
 
 class Names(Protocol[Entity]):
-    """What is asked of names, whose entities are numbers or titles."""
+    """What is asked of names, whose entities are numbers (`Knowledge`) or titles (`names.Names`)."""
 
     @property
-    def named(self) -> Callable[[str, int, int | None], Sequence[tuple[Entity, float]]]:
-        """Return the best entities of a name, and only of it, by its key and, where it is known, its number."""
-        ...
-
+    def named(self) -> Callable[[str, int, int | None], Sequence[tuple[Entity, float]]]: ...
     @property
-    def words(self) -> Callable[[Entity], frozenset[str]]:
-        """Return the words of the title of an entity."""
-        ...
-
+    def words(self) -> Callable[[Entity], frozenset[str]]: ...
     @property
-    def language(self) -> str:
-        """The language of the wiki, whose words names may have (surfaces.py)."""
-        ...
-
+    def language(self) -> str: ...
     @property
-    def digest(self) -> str:
-        """What numbers of names are told apart by from those of others."""
-        ...
-
-    def parts(self, name: str) -> list[tuple[Entity, int]]:
-        """Return entities whose titles have the name as a part, with their popularity."""
-        ...
+    def digest(self) -> str: ...
+    def parts(self, name: str) -> list[tuple[Entity, int]]: ...
 
 
 def resolve_names(store: Names[Entity], document: Document, k: int) -> list[tuple[tuple[Entity, float], ...]]:

@@ -14,4 +14,3 @@ class CandidateSource(Protocol):
 
     def candidates(self, document: Document) -> list[tuple[Candidate, ...]]:
         """Return the candidates of every mention of the document, in the order of its mentions."""
-        ...

@@ -60,6 +60,7 @@ __all__ = [
     "splits",
     "title_parts",
     "variants",
+    "without_accents",
     "words_of",
 ]
 
@@ -89,13 +90,17 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(_key(text).split())  # not `key`: texts are long and come once, so they are not remembered
 
 
+def without_accents(text: str) -> str:
+    """Return a text decomposed, without what combines with letters."""
+    return "".join(letter for letter in unicodedata.normalize("NFKD", text) if not unicodedata.combining(letter))
+
+
 def _key(surface: str) -> str:
     text = surface.casefold()
     if not text.isascii():
         # Decomposed twice: case folding misses capitals inside compatibility characters, and makes new ones.
         folded = unicodedata.normalize("NFKD", text).casefold().translate(_LETTERS)
-        decomposed = unicodedata.normalize("NFKD", folded)
-        text = "".join(letter for letter in decomposed if not unicodedata.combining(letter))
+        text = without_accents(folded)
     if text.isalnum():
         return text
     if "'" in text or not text.isascii():

@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 from deixis.artefacts import write_aside
 from deixis.documents import normalise_title
 from deixis.errors import ArtefactError
-from deixis.knowledge.surfaces import SMALL_WORDS
+from deixis.knowledge.surfaces import SMALL_WORDS, without_accents
 
 __all__ = ["TitleFilter"]
 
@@ -89,7 +88,7 @@ class TitleFilter:
             ['Velm Cup', 'The Silver Oar', 'Zoë Brandt', None]
         """
         for spelled in _spellings(name):
-            if spelled in self or ((plain := _plain(spelled)) != spelled and plain in self):
+            if spelled in self or ((plain := without_accents(spelled)) != spelled and plain in self):
                 return normalise_title(spelled)
         return None
 
@@ -105,7 +104,6 @@ class TitleFilter:
         return slots, (mixed ^ mixed >> np.uint64(32)).astype(np.uint8)
 
     def save(self, path: Path) -> None:
-        """Write the filter."""
         header = np.array([MAGIC, VERSION, self.seed, self.segment, self.segments, self.titles], "<u8")
         with write_aside(path) as file:
             file.write(header.tobytes() + self.table.tobytes())
@@ -142,12 +140,6 @@ def _spellings(name: str) -> Iterator[str]:
 def _recased(word: re.Match[str]) -> str:
     lower = word[0].lower()
     return lower if lower in SMALL_WORDS else lower.capitalize()
-
-
-def _plain(title: str) -> str:
-    """Return a title without accents."""
-    decomposed = unicodedata.normalize("NFKD", title)
-    return "".join(letter for letter in decomposed if not unicodedata.combining(letter))
 
 
 def _hash(title: str) -> int:

@@ -42,12 +42,7 @@ class Vocabulary:
 
     @classmethod
     def build(
-        cls,
-        counts: Mapping[str, int],
-        *,
-        min_count: int = 1,
-        include: Collection[str] = (),
-        limit: int | None = None,
+        cls, counts: Mapping[str, int], *, min_count: int = 1, include: Collection[str] = (), limit: int | None = None
     ) -> Vocabulary:
         """Choose the entities annotated at least `min_count` times and those of a white list.
 
@@ -86,7 +81,6 @@ class Vocabulary:
     number = row  # as knowledge calls it
 
     def title(self, number: int) -> str:
-        """Return the title of a row."""
         return self.titles[number]
 
     @property

@@ -38,7 +38,6 @@ class Segments:
         return cls(torch.from_numpy(offsets.astype(np.int32)), tuple(offsets.tolist()), most)
 
     def to(self, device: torch.device | str) -> Segments:
-        """Return the segments on a device."""
         return replace(self, offsets=self.offsets.to(device, non_blocking=True))
 
 
@@ -77,7 +76,6 @@ class Packed:
         return rows if first.shape[-2] == 0 else rows.index_select(0, self.second_at)
 
     def to(self, device: torch.device | str) -> Packed:
-        """Return the layout on a device."""
         first_at = None if self.first_at is None else self.first_at.to(device, non_blocking=True)
         second_at = self.second_at.to(device, non_blocking=True)
         return Packed(self.queries.to(device), self.keys.to(device), first_at, second_at)

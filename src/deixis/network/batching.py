@@ -77,7 +77,6 @@ class Batch:
         ]
 
     def to(self, device: torch.device | str) -> Batch:
-        """Return the batch on a device."""
         moved: dict[str, Any] = {}
         for name in self.__dataclass_fields__:
             value = getattr(self, name)
@@ -133,7 +132,6 @@ def _rounded(number: int, multiple: int) -> int:
 
 
 def make_batch(windows: Sequence[Window]) -> Batch:
-    """Pack windows."""
     pieces, spans = [window.pieces for window in windows], [window.spans for window in windows]
     piece_counts, mention_counts = (np.array([len(part) for part in parts]) for parts in (pieces, spans))
     return pack(np.concatenate(pieces).astype(np.int64), piece_counts, np.concatenate(spans), mention_counts)

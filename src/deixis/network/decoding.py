@@ -50,7 +50,6 @@ class Question:
     window: Tensor  # (mentions,) which of the batch's; mentions lie window by window, from left to right
 
     def to(self, device: torch.device | str) -> Question:
-        """Return the question on a device."""
         tensors = (getattr(self, name) for name in self.__dataclass_fields__)
         return Question(*(None if x is None else x.to(device, non_blocking=True) for x in tensors))  # type: ignore[arg-type]
 
@@ -255,6 +254,8 @@ class _Run:
         others = states @ weight.T + bias  # (mentions, arbitrary)
         rows = self.question.candidates.gather(-1, self.choice.clamp_min(0).unsqueeze(-1)).squeeze(-1)
         weight, bias = self.network.candidate_rows(rows)
+        if len(arbitrary) < 2:  # nothing to compare with
+            return torch.zeros_like(bias)
         fit: Tensor = (torch.linalg.vecdot(weight, states) + bias - others.mean(-1)) / others.std(-1)
         return fit
 

@@ -115,7 +115,6 @@ class PackedWords(NamedTuple):
     features: Tensor  # (words, FEATURES)
 
     def to(self, device: torch.device | str) -> PackedWords:
-        """Return the windows on a device."""
         batch, *rest = self
         return PackedWords(batch.to(device), *(part.to(device) for part in rest))
 
@@ -178,7 +177,6 @@ class DetectorHead(nn.Module):
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read a head."""
         try:
             with safe_open(path, "pt") as file:
                 shape = json.loads(file.metadata()["detector"])
@@ -204,14 +202,10 @@ class LearnedDetector:
 
     def detect(self, text: str) -> list[tuple[int, int]]:
         """Return the spans of the names of a text."""
-        return [(name.start, name.end) for name in self.names(text)]
-
-    def names(self, text: str) -> list[FoundName]:
-        """Return the names of a text, in their order."""
-        return next(self.names_of([text]))
+        return [(name.start, name.end) for name in next(self.names_of([text]))]
 
     def names_of(self, texts: Iterable[str]) -> Iterator[list[FoundName]]:
-        """Yield the names of each of many texts."""
+        """Yield the names of each of many texts, in their order."""
         for tagged in self.tags_of(texts):
             yield [name for part in tagged for name in part.names(self.threshold)]
 

@@ -100,16 +100,6 @@ class EntityTable(nn.Module):
         own, more = self.state_dict(), self.stored(rows.to(next(iter(self.state_dict().values())).device)).state_dict()
         return EntityTable.of({name: x if name in SHARED else torch.cat([x, more[name]]) for name, x in own.items()})
 
-    def replace(self, places: Tensor, rows: Tensor) -> EntityTable:
-        """Return the table with other rows (places, entity_size) in some places; the others stay to the bit."""
-        own = self.state_dict()
-        device = next(iter(own.values())).device
-        other = self.stored(rows.to(device)).state_dict()
-        at = places.to(device)
-        return EntityTable.of(
-            {name: x if name in SHARED else x.index_copy(0, at, other[name]) for name, x in own.items()}
-        )
-
 
 class CodedTable(EntityTable):
     """Rows in product codes of one size."""
@@ -223,13 +213,6 @@ class MixedTable(EntityTable):
         kinds = self.kinds.flatten()[: len(self)]
         first, *others = self.tables
         return MixedTable.join(F.pad(kinds, (0, len(rows))), [first.append(rows), *others])
-
-    def replace(self, places: Tensor, rows: Tensor) -> MixedTable:
-        kind, place = self.places(places.to(self.kinds.device))
-        parts = [
-            part.replace(place[kind == n], rows[(kind == n).to(rows.device)]) for n, part in enumerate(self.tables)
-        ]
-        return MixedTable(self.kinds, self.before, parts)
 
 
 SHARED = ("book", "back", "mean")  # tensors that all rows of a table have together

@@ -84,7 +84,6 @@ class GivenText(BaseModel):
     text: Annotated[str, at_most("max_text", "a document")]
 
     def document(self) -> Document:
-        """Return the document."""
         return Document(self.text, (), self.id, self.model_extra or {})
 
 
@@ -114,7 +113,6 @@ class GivenMention(BaseModel):
     candidates: GivenCandidates = None
 
     def mention(self) -> Mention:
-        """Return the mention."""
         return Mention(self.start, self.end, self.entity, listed(self.candidates), self.model_extra or {}, self.kind)
 
 
@@ -124,7 +122,6 @@ class GivenDocument(GivenText):
     mentions: Annotated[list[GivenMention], at_most("max_mentions", "a request")] = []
 
     def document(self) -> Document:
-        """Return the document."""
         return Document(self.text, tuple(one.mention() for one in self.mentions), self.id, self.model_extra or {})
 
 

@@ -52,8 +52,7 @@ class Service:
         """Refuse what needs names where the model has none."""
         if self.nlp.detector is None or self.nlp.candidates is None:
             raise HttpError(
-                501,
-                "this model has no names to find mentions by; give candidates of mentions to POST /disambiguate",
+                501, "this model has no names to find mentions by; give candidates of mentions to POST /disambiguate"
             )
 
     async def close(self) -> None:

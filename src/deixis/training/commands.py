@@ -94,8 +94,7 @@ class Finetuning(Run):
         About("Of a set: kb+yago (the published lists), ppr, or none: those given with the mentions."),
     ] = "none"
     redirects: Annotated[
-        Path | None,
-        About("Redirect table for golds and lists, as the model's is: lines of old title TAB new title."),
+        Path | None, About("Redirect table for golds and lists, as the model's is: lines of old title TAB new title.")
     ] = None
 
 

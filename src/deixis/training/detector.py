@@ -42,7 +42,6 @@ log = logging.getLogger(__name__)
 ANY = (1 << TAGS) - 1
 NONE = 1  # the bit of the tag of a word in no name
 BEGINS = sum(1 << tag for tag in range(1, TAGS, 2))
-INSIDE = BEGINS << 1
 LINK = 3  # letters of a word in lower case inside a name, and such words in a row
 FINER = ("work", "product", "event", "group", "other")  # what "other" means where none of the first four is marked
 

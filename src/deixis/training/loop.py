@@ -134,17 +134,8 @@ class _Run:
         self.processes.sum_gradients(self.optimiser.named.values())
         self.processes.sum(sums)
         norm = self.optimiser.update(item.step)
-        return Step(
-            item.step + 1,
-            self.plan.steps,
-            item.epoch + 1,
-            self.recipe.epochs,
-            item.windows,
-            item.pieces,
-            item.targets,
-            sums,
-            norm,
-        )
+        told = (item.epoch + 1, self.recipe.epochs, item.windows, item.pieces, item.targets)
+        return Step(item.step + 1, self.plan.steps, *told, sums, norm)
 
     def with_held_out(self, step: Step, data: WindowSet) -> Step:
         """Return the step with what held-out windows say of the network now."""

@@ -89,13 +89,7 @@ class _WholeSoftmax(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        states: Tensor,
-        table: Tensor,
-        bias: Tensor,
-        labels: Tensor,
-        precision: torch.dtype,
-        compiled: bool,
+        ctx: Any, states: Tensor, table: Tensor, bias: Tensor, labels: Tensor, precision: torch.dtype, compiled: bool
     ) -> tuple[Tensor, Tensor]:
         tally = _compiled(_tally) if compiled else _tally
         low = states.to(precision)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from deixis.artefacts import read_lines
-from deixis.errors import InputError
+from deixis.errors import InputError, shown
 
 __all__ = ["Article", "Link", "read_articles"]
 
@@ -38,7 +38,6 @@ class Article:
     disambiguation: bool = False
 
     def surface(self, link: Link) -> str:
-        """Return the text of a link."""
         return self.text[link.start : link.end]
 
     def to_json(self) -> bytes:
@@ -65,17 +64,17 @@ class Article:
             raise InputError("not an object; expected one with a title, a text and its links")
         redirect = record.get("redirect")
         if redirect is not None and not isinstance(redirect, str):
-            raise InputError(f"redirect is {_shown(redirect)}; expected a title")
+            raise InputError(f"redirect is {shown(redirect)}; expected a title")
         text = record.get("text", "" if redirect is not None else None)
         title, id_, disambiguation = record.get("title"), record.get("id"), record.get("disambiguation", False)
         if not isinstance(title, str) or not title:
-            raise InputError(f"title is {_shown(title)}; expected a title")
+            raise InputError(f"title is {shown(title)}; expected a title")
         if not isinstance(text, str):
-            raise InputError(f"text is {_shown(text)}; expected a string")
+            raise InputError(f"text is {shown(text)}; expected a string")
         if not isinstance(disambiguation, bool):
-            raise InputError(f"disambiguation is {_shown(disambiguation)}; expected true or false")
+            raise InputError(f"disambiguation is {shown(disambiguation)}; expected true or false")
         if id_ is not None and not isinstance(id_, int | str):
-            raise InputError(f"id is {_shown(id_)}; expected a number or a string")
+            raise InputError(f"id is {shown(id_)}; expected a number or a string")
         return cls(title, text, _links(record.get("links", []), len(text)), id_, redirect, disambiguation)
 
 
@@ -101,16 +100,16 @@ def read_articles(
 
 def _links(given: Any, length: int) -> tuple[Link, ...]:
     if not isinstance(given, list):
-        raise InputError(f"links is {_shown(given)}; expected a list of [start, end, target]")
+        raise InputError(f"links is {shown(given)}; expected a list of [start, end, target]")
     links = []
     for index, item in enumerate(given):
         try:
             link = Link(*item)
         except TypeError:
-            raise InputError(f"links[{index}] is {_shown(item)}; expected [start, end, target]") from None
+            raise InputError(f"links[{index}] is {shown(item)}; expected [start, end, target]") from None
         # `type is int` and not isinstance: true and false are no offsets
         if type(link.start) is not int or type(link.end) is not int or type(link.target) is not str:
-            raise InputError(f"links[{index}] is {_shown(item)}; expected [start, end, target]")
+            raise InputError(f"links[{index}] is {shown(item)}; expected [start, end, target]")
         if not 0 <= link.start < link.end <= length:
             raise InputError(
                 f"links[{index}] is [{link.start}, {link.end}) but the text has {length} characters; "
@@ -118,10 +117,3 @@ def _links(given: Any, length: int) -> tuple[Link, ...]:
             )
         links.append(link)
     return tuple(links)
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "missing or null"
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -408,10 +408,7 @@ def _unquoted(line: re.Match[str]) -> str:
         return _QUOTES.sub(lambda run: "'" * _apostrophes(len(run[0])), line[0])
     # Both unbalanced: one ''' is an apostrophe before an '', as in L'''amour''.
     spare = _spare_apostrophe(line[0])
-    return _QUOTES.sub(
-        lambda run: "'" * (1 if run.start() == spare else _apostrophes(len(run[0]))),
-        line[0],
-    )
+    return _QUOTES.sub(lambda run: "'" * (1 if run.start() == spare else _apostrophes(len(run[0]))), line[0])
 
 
 def _apostrophes(run: int) -> int:
