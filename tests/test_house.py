@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import deixis
@@ -22,6 +23,7 @@ FLOORS = [
 ]
 
 
+@cache
 def rooms() -> dict[str, list[ast.Module]]:
     """Return the parsed modules of each room: a module of the package or a folder of them."""
     found: dict[str, list[ast.Module]] = {}

@@ -164,6 +164,7 @@ def test_a_long_document_in_both_splittings() -> None:
         assert [r.text for r in result] == [document.surface(mention) for mention in document.mentions]
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_for_any_input(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long or many the documents, no batch has more rows than it may, and no more windows wait than a group."""
     rows: list[int] = []

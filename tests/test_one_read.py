@@ -22,6 +22,8 @@ from deixis.network.precision import calibration_batch, compute_in
 from deixis.settings import Settings
 from tests.worlds import WORDS, make_disambiguator
 
+pytestmark = pytest.mark.slow
+
 LAYERS: dict[str, Any] = {"words_see": "words", "placeholder_layers": 2, "answer_layers": 1}
 
 

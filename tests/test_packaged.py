@@ -49,6 +49,7 @@ def test_no_path_is_the_packaged_one(island: Path, monkeypatch: pytest.MonkeyPat
     assert "Ada Marlow (rower)" in CliRunner().invoke(app, ["link", text]).stdout
 
 
+@pytest.mark.slow
 def test_it_is_whole_small_and_has_a_card() -> None:
     folder = checkpoints.PACKAGED
     model = checkpoints.ModelFolder.load(folder)

@@ -12,6 +12,8 @@ import pytest
 
 mkdocs_config = pytest.importorskip("mkdocs.config", reason="mkdocs is not installed: pip install 'deixis[docs]'")
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 ASKS = {"link": "href", "script": "src", "img": "src", "iframe": "src", "source": "src"}  # what a browser fetches
 

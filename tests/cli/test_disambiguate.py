@@ -26,6 +26,7 @@ def run(*arguments: object, stdin: bytes = b"") -> subprocess.CompletedProcess[b
     return subprocess.run(command, capture_output=True, input=stdin, check=False)
 
 
+@pytest.mark.slow
 def test_documents_come_out_with_resolutions(tmp_path: Path, model: Path) -> None:
     documents = [make_document(seed) for seed in range(5)]
     lines = b"".join(document.to_json() + b"\n" for document in documents)
@@ -38,6 +39,7 @@ def test_documents_come_out_with_resolutions(tmp_path: Path, model: Path) -> Non
     assert piped.stdout.splitlines() == expected
 
 
+@pytest.mark.slow
 def test_a_bad_line_is_reported_and_the_others_are_done(tmp_path: Path, model: Path) -> None:
     good = make_document(1).to_json()
     path = tmp_path / "in.jsonl"
@@ -51,6 +53,7 @@ def test_a_bad_line_is_reported_and_the_others_are_done(tmp_path: Path, model: P
     assert not (tmp_path / "strict.jsonl").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -64,6 +67,7 @@ def test_wrong_input_is_one_sentence(model: Path, arguments: list[str], said: by
     assert done.returncode == 1 and said in done.stderr and len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_wrong_usage_and_wrong_folders(tmp_path: Path) -> None:
     assert run("disambiguate").returncode == 2
     done = run("disambiguate", "-", "--model", tmp_path)
@@ -81,6 +85,7 @@ def test_help_is_there_without_torch() -> None:
     assert done.returncode == 0 and b"deixis disambiguate documents.jsonl" in done.stdout
 
 
+@pytest.mark.slow
 def test_unknown_keys_pass_through(model: Path) -> None:
     line = orjson.dumps({"text": "messi", "mentions": [{"start": 0, "end": 5, "candidates": [], "x": 1}], "y": [2]})
     record = orjson.loads(run("disambiguate", "-", "--model", model, stdin=line + b"\n").stdout)

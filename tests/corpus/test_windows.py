@@ -263,6 +263,7 @@ def test_other_parameters_are_another_artefact(sources: Path) -> None:
         build_windows([sources / "nothing.jsonl"], sources / "vocabulary.jsonl", sources / "bert", sources / "none")
 
 
+@pytest.mark.slow
 def test_the_command_killed_with_its_workers_goes_on(sources: Path) -> None:
     line = page("Page", TEXT, "Bonn").to_json() + b"\n"
     (sources / "many.jsonl").write_bytes(line * 2500)

@@ -35,7 +35,10 @@ from huggingface_hub import constants  # noqa: E402 - after the test for it abov
 
 NAME = "hf://velm/model"
 
-pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # of huggingface_hub's own upload
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning"),  # of huggingface_hub's own upload
+]
 
 
 @pytest.fixture(scope="module")
@@ -208,6 +211,7 @@ def test_without_the_extra_it_names_the_pip_line(monkeypatch: pytest.MonkeyPatch
         deixis.load(NAME)
 
 
+@pytest.mark.slow
 def test_the_commands(hub: Hub, model: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["push", str(model), NAME, "--private"])
     assert done.exit_code == 0 and f"pushed: {hub.address}/velm/model/commit/" in done.output

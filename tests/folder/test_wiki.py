@@ -27,6 +27,8 @@ from tests.disk import files_of_at_most
 from tests.folder.test_edit import make_model
 from tests.wikipedia.samples import TAIL, dump, page, sample_dumps
 
+pytestmark = pytest.mark.slow
+
 PAGES = [
     page("City cup", "The '''City cup''' is played by a [[team]] in the [[Final|final]]. It has a goal.", 1),
     page("Team", "Team, also known as Goal Eleven, is a team that won the [[city cup]].", 2),
@@ -252,7 +254,6 @@ def start(*arguments: object) -> subprocess.Popen[bytes]:
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("wiki", ["enwiki-latest", "bgwiki", "latgalian"])
 def test_killed_twice_it_ends_with_the_same_bytes(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wiki: str

@@ -114,6 +114,7 @@ documents_of = st.lists(st.integers(0, 10_000), min_size=1, max_size=12, unique=
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(
     documents=documents_of,
@@ -253,6 +254,7 @@ def test_a_tie_goes_to_the_centred_mention() -> None:
     assert (first.choice.tolist(), first.step.tolist(), first.passes.tolist()) == ([0, 0, 0], [1, 1, 1], [1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nlp", EACH, ids=NAMES)
 @pytest.mark.parametrize("order", ["local", "natural", "confidence"])
 def test_windows_that_are_one_decide_as_each_alone(nlp: Disambiguator, order: Order) -> None:

@@ -153,6 +153,7 @@ def test_a_fault_is_one_sentence_without_a_trace() -> None:
         assert httpx.get(f"{address}/ready").status_code == 200
 
 
+@pytest.mark.slow
 def test_k_requests_together_get_the_answers_of_k_alone(address: str, client: httpx.Client) -> None:
     bodies = [record(seed, order=("confidence", "natural", "local")[seed % 3]) for seed in range(32)]
     alone = [client.post("/disambiguate", json=body).json() for body in bodies]
@@ -175,6 +176,7 @@ def test_k_requests_together_get_the_answers_of_k_alone(address: str, client: ht
     assert runs(client.get("/metrics").text) - runs(before) < 32  # fewer runs than requests: they were batched
 
 
+@pytest.mark.slow
 def test_overload_gets_503_with_retry_after_and_passes() -> None:
     body = make_document(1, words=60, mentions=12).to_record()
     expected = make_model().disambiguate(make_document(1, words=60, mentions=12))

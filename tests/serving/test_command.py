@@ -30,6 +30,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_it_answers_what_it_took_before_it_stops(model: Path) -> None:
     command = [sys.executable, "-m", "deixis.cli", "serve", "--model", str(model), "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:

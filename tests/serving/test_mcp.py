@@ -36,6 +36,8 @@ mcp = pytest.importorskip("mcp", reason="mcp is not installed: pip install 'deix
 
 from deixis.serving.mcp import PATH, create_mcp_app  # noqa: E402 - after the test for mcp above
 
+pytestmark = pytest.mark.slow
+
 TEXT = "messi won the cup of the city"
 SOURCE = str(Path(deixis.__file__).parents[1])
 
@@ -261,7 +263,6 @@ def request(body: dict[str, Any]) -> bytes:
     return f"POST {PATH} HTTP/1.1\r\n{lines}\r\n".encode() + raw
 
 
-@pytest.mark.slow
 def test_a_thousand_calls_at_once_are_answered_each_with_its_own_or_refused() -> None:
     texts = [f"{'the ' * (number % 50)}messi won the cup of city {number}" for number in range(1000)]
 
@@ -325,7 +326,6 @@ def given_mentions(seed: int, words: int = 100, mentions: int = 8) -> dict[str, 
     return {"text": document.text, "mentions": listed}
 
 
-@pytest.mark.slow
 def test_the_command_answers_what_it_took_before_it_stops(model: Path) -> None:
     process, address = started("--model", str(model))
 
@@ -346,7 +346,6 @@ def test_the_command_answers_what_it_took_before_it_stops(model: Path) -> None:
         assert not result.is_error or "the server is stopping" in result.content[0].text
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's account of memory")
 def test_memory_comes_back(model: Path) -> None:
     process, address = started("--model", str(model), "--queue", "64")
@@ -387,7 +386,6 @@ def test_over_standard_input_and_output(island: Path, mode: str) -> None:
     assert wrong.is_error and wrong.content[0].text == "text is 5; expected a text"
 
 
-@pytest.mark.slow
 def test_a_client_that_closes_the_pipe_ends_it(model: Path) -> None:
     command = [sys.executable, "-m", "deixis.cli", "mcp", "--model", str(model)]
     done = subprocess.run(

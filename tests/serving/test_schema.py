@@ -11,6 +11,8 @@ from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
 
+pytestmark = pytest.mark.slow
+
 POSTED = ("/disambiguate", "/link", "/nif")
 CHECKS = [not_a_server_error, response_schema_conformance, status_code_conformance]
 

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import orjson
+import pytest
 from typer.testing import CliRunner
 
 from deixis.cli import app
@@ -16,6 +17,8 @@ from deixis.documents import Candidate, Document
 from deixis.errors import InputError
 from deixis.serving.limits import Limits
 from tests.serving.world import Store, make_model, serving
+
+pytestmark = pytest.mark.slow
 
 TEXT = "messi won the cup of the city"
 

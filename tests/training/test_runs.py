@@ -92,6 +92,7 @@ def losses(out: Path) -> dict[int, float]:
     return {record["step"]: record["loss"] for record in map(json.loads, lines)}
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(
     world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -128,6 +129,7 @@ def test_a_model_that_reads_once_is_made_from_bert(world: Path, tmp_path: Path) 
     assert (config.words_see, config.placeholder_layers, config.answer_layers) == ("words", 2, 1)
 
 
+@pytest.mark.slow
 def test_two_processes_are_one(world: Path, tmp_path: Path) -> None:
     torch.set_num_threads(1)
     alone, both = tmp_path / "alone", tmp_path / "both"
@@ -164,6 +166,7 @@ def lose(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
+@pytest.mark.slow
 def test_a_lost_host_comes_back(world: Path, tmp_path: Path) -> None:
     torch.set_num_threads(1)
     alone, both = tmp_path / "alone", tmp_path / "both"
@@ -274,6 +277,7 @@ def test_the_manifest_holds_the_whole_recipe(world: Path, tmp_path: Path) -> Non
     assert Manifest.load(tmp_path / "small" / MANIFEST, "model").parameters["training"] == [first, second]
 
 
+@pytest.mark.slow
 def test_a_detector_is_trained_where_little_is_installed(world: Path, tmp_path: Path) -> None:
     """Both front ends read the same settings and write the same model."""
     ModelFolder(make_network(), make_tokenizer(), make_vocabulary()).save(tmp_path / "model")

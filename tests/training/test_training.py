@@ -384,6 +384,7 @@ def test_data_without_candidates_refuse_their_loss() -> None:
 # What a recipe adds
 
 
+@pytest.mark.slow
 def test_a_recipe_can_add_a_loss() -> None:
     """A teacher's scores over the candidates are learnt beside the links; held-out figures know nothing of it."""
     data, teacher = make_data(unknown=0.0), make_network(seed=1)

@@ -22,6 +22,8 @@ from deixis.wikipedia.parallel import cores
 from deixis.wikipedia.summary import summary_folder
 from tests.wikipedia.samples import dump, page
 
+pytestmark = pytest.mark.slow
+
 PAGES = [
     page("Bus", "A [[coach]] and an [[omnibus]] in [[Datei:X]] [[loop]].[[Kategorie:Y]]", 1),
     page("Omnibus", "#REDIRECT [[Wagon]]", 2, redirect="Wagon"),

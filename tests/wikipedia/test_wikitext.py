@@ -171,6 +171,7 @@ def test_an_excerpt() -> None:
     assert not re.search(r"\[\[|\]\]|\{\{|\}\}|''|<ref|==", text)
 
 
+@pytest.mark.slow
 def test_agreement_with_mwparserfromhell_on_sample_pages() -> None:
     """Link targets outside templates, tables and references, page by page, of the pages that have neither table."""
     path = next(path for path in sample_dumps() if path.name.startswith("gensim_enwiki-latest"))
