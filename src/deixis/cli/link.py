@@ -113,10 +113,8 @@ def link(
         _over_ray(given, output, html, model, cluster, options)
         return
     paths = _paths(given)
-    # Opened when the first texts are there: what is wrong with a table is said before.
-    opened = functools.cache(
-        functools.partial(open_model, model, machine, wikidata, detection_threshold=detection_threshold)
-    )
+    opening = functools.partial(open_model, model, machine, wikidata, detection_threshold=detection_threshold)
+    opened = functools.cache(opening)  # for the first texts: what is wrong with a table is said before
     if table.column is not None or table.nested or any(map(_is_table, paths or ())):
         if json or html:
             raise typer.BadParameter("--json and --html are not for tables; the suffix of --output says the format")
