@@ -31,7 +31,7 @@ from deixis.corpus.counting import lead_on
 from deixis.corpus.names import BATCH, NameSources, build_store
 from deixis.documents import DOMAIN
 from deixis.errors import InputError
-from deixis.folder.model_folder import ModelFolder, packaged_model
+from deixis.folder.model_folder import ModelFolder, opened, packaged_model
 from deixis.knowledge.assemble import FromStore
 from deixis.knowledge.knowledge import Knowledge
 from deixis.knowledge.names import Names
@@ -179,7 +179,8 @@ class Base:
 
     @classmethod
     def open(cls, folder: Path, device: str) -> Base:
-        model, manifest = ModelFolder.load(folder), Manifest.load(folder / MANIFEST, "model")
+        folder, manifest = opened(folder)
+        model = ModelFolder.load(folder)
         if model.describer is None:
             raise InputError(f"{folder} has no map from descriptions to rows; make one with `deixis entities fit`")
         model.network.to(device).eval()

@@ -29,7 +29,7 @@ except ImportError as error:
         raise MissingExtra("Ray", "ray") from None
     raise
 
-from deixis.folder.model_folder import packaged_model
+from deixis.folder.model_folder import opened, packaged_model
 from deixis.inference import Disambiguator
 from deixis.integrations.blocks import Block, Row, cut, files_of, link_block, linked_table
 from deixis.settings import Settings
@@ -101,6 +101,7 @@ def link_files(
     """
     settings = settings or Settings()
     files = [path.absolute() for path in files_of(inputs)]
+    read, made = opened(model or packaged_model())
     manifest = Manifest(
         "linked",
         {
@@ -109,7 +110,7 @@ def link_files(
             "size": size,
             "inputs": [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in files],
         },
-        {"model": Manifest.load((model or packaged_model()) / MANIFEST, "model").digest},
+        {"model": made.digest},
     )
     blocks = cut(files, folder.absolute(), size)
     _claim(folder, manifest)
@@ -117,7 +118,7 @@ def link_files(
     counts = Counter({"blocks": len(left), "blocks that were there": len(blocks) - len(left)})
     if left:
         options = {
-            "model": model and model.absolute(),
+            "model": model and read.absolute(),
             "device": device,
             "settings": settings,
             "detection_threshold": detection_threshold,
