@@ -82,6 +82,7 @@ class Disambiguator:
     def __post_init__(self) -> None:
         self.network.to(self.device).eval()
         self._identities = identities(self.added)
+        self._lines = dict(zip(self._identities, self.added, strict=True))  # by title
 
     @classmethod
     def load(
@@ -349,8 +350,8 @@ class Disambiguator:
         known = KnownEntity(title, wikipedia_url(title), known_by=known_by, links=links)
         if (identity := self._identity(title, number)) is not None:
             known = replace(known, **identity._asdict())
-        if title in self._identities:
-            entity = next(one for one in map(Entity.from_json, self.added) if one.title == title)
+        if title in self._lines:
+            entity = Entity.from_json(self._lines[title])
             names = tuple(name.surface for name in entity.names)
             known = replace(known, description=entity.description, names=names)
         return known
