@@ -58,7 +58,7 @@ def test_a_bad_line_is_reported_and_the_others_are_done(tmp_path: Path, model: P
     ("arguments", "said"),
     [
         (["disambiguate", "nowhere.jsonl"], b"nowhere.jsonl does not exist"),
-        (["disambiguate", "-", "--order", "best"], b"order is 'best'"),
+        (["disambiguate", "-", "--top", "0"], b"top is 0"),
         (["disambiguate", "-", "--commit", "x"], b"commit is 'x'"),
     ],
 )
@@ -72,8 +72,13 @@ def test_wrong_usage_and_wrong_folders(tmp_path: Path) -> None:
     assert run("disambiguate").returncode == 2
     done = run("disambiguate", "-", "--model", tmp_path)
     assert done.returncode == 1 and b"manifest" in done.stderr
-    done = run("convert-luke", tmp_path, tmp_path / "out", "--table", "int4")
-    assert done.returncode == 2 and b"int4" in done.stderr
+    for command, option, given, choices in (
+        (("convert-luke", tmp_path, tmp_path / "out"), "--table", "int4", "'fp32', 'fp16', 'int8'"),
+        (("disambiguate", "-"), "--order", "best", "'local', 'natural', 'confidence'"),
+    ):
+        done = run(*command, option, given)
+        said = " ".join(done.stderr.decode().replace("│", " ").split())
+        assert done.returncode == 2 and f"'{option}': Value error, '{given}' is not one of {choices}." in said
     done = run("convert-luke", tmp_path, tmp_path / "out")
     assert done.returncode == 1 and b"config.json does not exist" in done.stderr
 

@@ -10,24 +10,18 @@ from deixis.cli.options import Machine, Model, Output, Wikidata, open_model, wit
 from deixis.cli.progress import track
 from deixis.cli.writing import writing
 from deixis.errors import InputError
+from deixis.settings import Settings
 
 __all__ = ["disambiguate"]
 
 
 @with_settings
 def disambiguate(
+    settings: Settings,
     machine: Machine,
     documents: Path = typer.Argument(help="Document JSONL, plain, .gz, .xz or .zst; '-' is standard input."),
     model: Model = None,
     output: Output = None,
-    order: str = typer.Option("confidence", help="In which order mentions are decided: local, natural, confidence."),
-    windows: str = typer.Option(
-        "per_mention", help="How a document over 510 pieces is split: simple, overlapping, per_mention."
-    ),
-    commit: str = typer.Option("one", help="'one' mention a step, or also all of at least this probability."),
-    released: str | None = typer.Option(None, help="As the released code of this year: 2021, 2022."),
-    top: int = typer.Option(30, help="How many candidates of a mention take part, by prior; 0 is all."),
-    prior: float = typer.Option(0.0, min=0, help="Add this weight times log p(e|m) to the scores; 0 is the paper."),
     strict: bool = typer.Option(False, "--strict", help="Stop at the first line that cannot be read."),
     wikidata: Wikidata = None,
 ) -> None:
@@ -43,16 +37,7 @@ def disambiguate(
     """
     from deixis.datasets.dataset import Report
     from deixis.datasets.jsonl import stream_documents
-    from deixis.settings import Settings
 
-    settings = Settings(
-        order=order,  # type: ignore[arg-type]  # checked by Settings
-        windows=windows,  # type: ignore[arg-type]
-        released=released,  # type: ignore[arg-type]
-        commit=Settings.parse("commit", commit),
-        top=top or None,
-        prior=prior,
-    )
     nlp = open_model(model, machine, wikidata)
     report = Report()
     path = Path("/dev/stdin") if str(documents) == "-" else documents
