@@ -56,6 +56,7 @@ __all__ = [
     "Precision",
     "assemble_folder",
     "convert_luke",
+    "located",
     "network_from_bert",
     "opened",
     "packaged_model",
@@ -359,15 +360,19 @@ class ModelFolder:
         return replace(joined, network=joined.network.train(network.training))
 
 
+def located(folder: Path) -> Path:
+    """Return where a model folder is: `default` is the packaged one, one of a hub is fetched."""
+    if folder == Path("default") and not folder.exists():
+        return packaged_model()
+    return fetch(folder) if is_remote(folder) else folder
+
+
 def opened(folder: Path) -> tuple[Path, Manifest]:
-    """Return a folder, fetched from its hub if need be, and its manifest; `default` is the packaged model.
+    """Return where a folder is, and its manifest.
 
     Folders that were written before names, titles and rows were one are refused.
     """
-    if folder == Path("default") and not folder.exists():
-        folder = packaged_model()
-    if is_remote(folder):
-        folder = fetch(folder)
+    folder = located(folder)
     if not folder.is_dir():
         raise ArtefactError(f"{folder} is not a directory; expected a deixis model folder")
     manifest = Manifest.load(folder / MANIFEST, "model")

@@ -14,7 +14,7 @@ from deixis.artefacts import MANIFEST, Manifest, digest_file, read_lines
 from deixis.corpus.windows import SPLITS, WindowSet
 from deixis.documents import Candidate, Document, Mention, normalise_title
 from deixis.errors import InputError
-from deixis.folder.model_folder import ModelFolder, network_from_bert, with_detector
+from deixis.folder.model_folder import ModelFolder, located, network_from_bert, with_detector
 from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.detector import LearnedDetector
 from deixis.network.encoding import Tokenizer
@@ -93,10 +93,11 @@ class _Job:
     @classmethod
     def of(cls, given: Pretraining | Finetuning) -> _Job:
         recipe = read_recipe(given.recipe, given.recipe_file, given.settings)
-        if not (given.start / MANIFEST).exists():
-            return cls(given, recipe, None, digest_file(given.start / "model.safetensors"), ())
-        made = Manifest.load(given.start / MANIFEST, "model")
-        model = ModelFolder.load(given.start)
+        start = located(given.start)
+        if not (start / MANIFEST).exists():
+            return cls(given, recipe, None, digest_file(start / "model.safetensors"), ())
+        made = Manifest.load(start / MANIFEST, "model")
+        model = ModelFolder.load(start)
         entities = model.network.entity_embeddings
         entities.entity_embeddings = entities.entity_embeddings.quantised("fp32")  # only fp32 can be trained
         return cls(given, recipe, model, made.digest, tuple(made.parameters.get("training", ())))
