@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from deixis.artefacts import MANIFEST, Manifest, digest_file
 from deixis.cli import app
+from deixis.documents import Candidate, Document, Mention
 from deixis.errors import ArtefactError, InputError
 from deixis.folder.model_folder import ModelFolder, assemble_folder, convert_luke, network_from_bert, quantise_folder
 from deixis.folder.sharpen import read_mentions
@@ -52,6 +53,15 @@ def test_a_saved_folder_gives_the_same_bytes(tmp_path: Path, settings: dict[str,
     parts(**settings).save(tmp_path / "model")
     assert answers(Disambiguator.load(tmp_path / "model")) == answers(make_disambiguator(4, **settings))
     assert not [path for path in tmp_path.rglob("*") if path.suffix in (".bin", ".pt", ".pkl", ".part")]
+
+
+def test_a_lone_entity_has_none_to_be_compared_with(tmp_path: Path) -> None:
+    title = make_vocabulary().titles[-1]
+    parts().among(Vocabulary.of([title])).save(tmp_path / "model")
+    document = Document("Messi won.", (Mention(0, 5, candidates=(Candidate(title),)),))
+    (resolution,) = Disambiguator.load(tmp_path / "model").disambiguate(document, evidence=True)
+    assert resolution.entity == title
+    assert resolution.evidence is not None and resolution.evidence.fit == 0.0
 
 
 @pytest.mark.parametrize("table", ["fp16", "int8"])
