@@ -14,7 +14,7 @@ from deixis.errors import ArtefactError, InputError
 from deixis.folder.model_folder import ModelFolder, with_detector
 from deixis.inference import Disambiguator
 from deixis.network.detector import KINDS
-from deixis.training.detector import DetectorRecipe, MarkedText, train_detector
+from deixis.training.detector import DetectorRecipe, MarkedText, lessons_of, train_detector
 
 spacy = pytest.importorskip("spacy")
 
@@ -50,7 +50,10 @@ def kinds(island: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     recipe = DetectorRecipe(epochs=40, batch_pieces=256, rate=2e-2, size=16, cases=0.0)
     folder = tmp_path_factory.mktemp("kinds")
     with_detector(
-        island / "model", folder / "model", train_detector(parts.network, parts.tokenizer, marked, recipe), {}
+        island / "model",
+        folder / "model",
+        train_detector(parts.network, parts.tokenizer, lessons_of(parts.tokenizer, marked), recipe),
+        {},
     )
     return folder
 

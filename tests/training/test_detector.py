@@ -15,6 +15,7 @@ from deixis.training.detector import (
     DetectorRecipe,
     MarkedText,
     allowed_tags,
+    lessons_of,
     read_marked_texts,
     score_detector,
     train_detector,
@@ -70,7 +71,9 @@ def test_a_head_learns(tmp_path: Path) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     texts, network, tokenizer = list(read_marked_texts([path])), make_network(), make_tokenizer()
     recipe = DetectorRecipe(epochs=40, batch_pieces=256, rate=2e-2, size=16, cases=0.2)
-    detector = LearnedDetector(network, tokenizer, train_detector(network, tokenizer, texts, recipe))
+    detector = LearnedDetector(
+        network, tokenizer, train_detector(network, tokenizer, lessons_of(tokenizer, texts), recipe)
+    )
     assert detector.detect("the Ada won in Rook.") == [(4, 7), (15, 19)]
     (score,) = score_detector(detector, texts)
     assert (score.marked, score.right, score.kind) == (6, 6, 6)
@@ -79,7 +82,9 @@ def test_a_head_learns(tmp_path: Path) -> None:
 @pytest.mark.gpu
 def test_a_head_learns_on_a_gpu() -> None:
     texts = [MarkedText("the Messi won.", ((4, 9, "person"),), ALL)]
-    head = train_detector(make_network().cuda(), make_tokenizer(), texts, DetectorRecipe(epochs=3, size=16))
+    head = train_detector(
+        make_network().cuda(), make_tokenizer(), lessons_of(make_tokenizer(), texts), DetectorRecipe(epochs=3, size=16)
+    )
     assert all(torch.isfinite(parameter).all() for parameter in head.parameters())
 
 

@@ -462,6 +462,55 @@ def test_row_dropout_leaves_described_entities_their_text_alone() -> None:
     assert torch.equal(table.eval().whole(), whole)
 
 
+def test_entities_with_few_links_have_a_row_from_text_alone_and_one_bias() -> None:
+    network, own = make_network(), 20
+    vectors = np.random.default_rng(0).normal(size=(ENTITIES + 3, 8)).astype(np.float16)
+    describe_table(network, vectors, torch.Generator().manual_seed(0), own)
+    table, bias = network.entity_embeddings.entity_embeddings, network.entity_predictions.bias
+    assert isinstance(table, DescribedTable)
+    with torch.no_grad():
+        bias.zero_()
+    text = torch.nn.functional.linear(table.vectors.float(), table.projection)
+    torch.testing.assert_close(table.whole()[own:], text[own:])
+    rows = torch.tensor([[4, own - 1], [own, ENTITIES]])
+    torch.testing.assert_close(table(rows), table.whole()[rows])
+    list(train(network, TOKENIZER, make_data(), SMALL))
+    assert len(table.weight) == own and len(table) == ENTITIES + 3
+    assert len(bias[own:].unique()) == 1 < len(bias[:own].unique())
+    assert float(bias[own].detach()) != 0
+    whole = table.whole().detach()
+    fold(network)
+    torch.testing.assert_close(network.entity_embeddings.entity_embeddings.whole(), whole)
+
+
+def test_some_of_the_visible_entities_are_others_of_their_candidates() -> None:
+    data = make_data(windows=200)
+    plain, wrong = (one_pass(data, SMALL.with_settings({"batch": 200, "wrong_rate": rate})) for rate in (0.0, 0.3))
+    changed = plain.entities != wrong.entities
+    assert torch.equal(plain.targets, wrong.targets) and torch.equal(plain.labels, wrong.labels)
+    visible = plain.entities != MASK
+    assert not changed[~visible].any()
+    assert 0.2 < float(changed[visible].float().mean()) < 0.4
+    first, second = (
+        evaluate(make_network(), TOKENIZER, data, SMALL.with_settings({"wrong_rate": rate})) for rate in (0.0, 0.9)
+    )
+    assert first == second
+
+
+def test_the_encoder_can_wait() -> None:
+    network = make_network()
+    before = snapshot(network)
+    waiting = SMALL.with_settings({"encoder_from": 3, "epochs": 1})
+    steps = train(network, TOKENIZER, make_data(), waiting)
+    of_bert = [name for name in before if name.startswith(("embeddings.", "encoder."))]
+    next(steps), next(steps), next(steps)
+    assert all(torch.equal(network.state_dict()[name], before[name]) for name in of_bert)
+    assert not torch.equal(network.state_dict()["entity_predictions.bias"], before["entity_predictions.bias"])
+    steps.close()
+    list(train(network, TOKENIZER, make_data(), replace(waiting, encoder_from=1)))
+    assert not all(torch.equal(network.state_dict()[name], before[name]) for name in of_bert)
+
+
 def test_word_dropout_masks_pieces_but_neither_ends_nor_held_out_windows() -> None:
     data = make_data()
     plain, masked = (one_pass(data, SMALL.with_settings({"word_dropout": rate})) for rate in (0.0, 0.3))

@@ -67,6 +67,13 @@ class Pretraining(Run):
         About("Rows of B from text: TSV of title and description (repeatable), or one .npy of vectors."),
     ] = ()
     prefix: Annotated[str, About("What the encoder wants before a description, e.g. 'query: '.")] = ""
+    own_links: Annotated[
+        int | None,
+        About(
+            "With descriptions: entities with fewer links have a row from their text alone; none: no entity.",
+            1,
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)

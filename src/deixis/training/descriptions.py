@@ -1,7 +1,8 @@
 """Rows of B from text: B_e = E_e + W·x_e, where x_e is a frozen vector of what is written about the entity.
 
 Not in the paper. An entity that training saw rarely, or never, gets a row from its description; on export the sum is
-folded into one table, so that inference knows nothing of it.
+folded into one table, so that inference knows nothing of it. Entities with few links may have no E_e at all: a row of
+numbers for each would be learned by heart. They have one bias together, that of an entity with few links.
 """
 
 from __future__ import annotations
@@ -35,30 +36,35 @@ AT_ONCE = 65_536  # pieces in one pass
 
 
 class DescribedTable(EntityTable):
-    """B while it is trained: E, and a projection W of vectors x that stay as they are."""
+    """B while it is trained: E of the first entities, and a projection W of vectors x of all, which stay the same."""
 
     vectors: Tensor
 
     def __init__(self, weight: Tensor, vectors: Tensor, projection: Tensor) -> None:
-        super().__init__(weight)
+        super().__init__(weight)  # (entities with a row of their own, entity_size): the most linked ones come first
         self.register_buffer("vectors", vectors, persistent=False)  # (entities, vector) fp16
         self.projection = nn.Parameter(projection)  # (entity_size, vector)
         self.dropout = 0.0  # the part of the entities that have nothing but their text in a pass of training
 
+    def __len__(self) -> int:
+        return len(self.vectors)
+
     def forward(self, rows: Tensor) -> Tensor:
         """Return rows (…) of B as (…, entity_size)."""
-        vectors = self.vectors[rows]
-        return self._own(F.embedding(rows, self.weight), vectors) + F.linear(vectors.float(), self.projection)
+        vectors, last = self.vectors[rows], len(self.weight) - 1
+        own = F.embedding(rows.clamp_max(last), self.weight) * (rows <= last).unsqueeze(-1)
+        return self._kept(own, vectors) + F.linear(vectors.float(), self.projection)
 
     def whole(self) -> Tensor:
         """Return all of B, (entities, entity_size)."""
-        own = self._own(self.weight, self.vectors)
+        own = self._kept(self.weight, self.vectors[: len(self.weight)])
+        own = F.pad(own, (0, 0, 0, len(self) - len(own)))
         if not self.vectors.is_cuda:
             return own + F.linear(self.vectors.float(), self.projection)
         # The product is as long as the vocabulary. In bf16, not fp16: gradients of rare entities would vanish there.
         return own + F.linear(self.vectors.bfloat16(), self.projection.bfloat16())
 
-    def _own(self, weight: Tensor, vectors: Tensor) -> Tensor:
+    def _kept(self, weight: Tensor, vectors: Tensor) -> Tensor:
         """Return what entities have beside their text, without that of those who must do without it this time.
 
         No entity leans on its own part alone, so that one which has none yet, or has it from two links, is still
@@ -69,9 +75,20 @@ class DescribedTable(EntityTable):
         kept = torch.rand(weight.shape[:-1], device=weight.device) >= self.dropout
         return weight * (kept | ~vectors.any(-1)).unsqueeze(-1)
 
+    def share(self, bias: nn.Parameter) -> None:
+        """Let entities without an E_e learn one bias together."""
+        own = len(self.weight)
+        if own < len(self):
+            bias.register_hook(lambda grad: torch.cat([grad[:own], grad[own:].mean().expand(len(grad) - own)]))
 
-def describe_table(network: Network, vectors: Vectors, generator: torch.Generator | None) -> None:
-    """Give a network rows from text: W is drawn from a generator, or fitted to B, which then stays what it is."""
+
+def describe_table(
+    network: Network, vectors: Vectors, generator: torch.Generator | None, own: int | None = None
+) -> None:
+    """Give a network rows from text: W is drawn from a generator, or fitted to B, which then stays what it is.
+
+    The first `own` rows have numbers of their own beside; all, if not given.
+    """
     table = network.entity_embeddings.entity_embeddings
     if len(vectors) != network.config.entities:
         raise ArtefactError(
@@ -79,13 +96,14 @@ def describe_table(network: Network, vectors: Vectors, generator: torch.Generato
             "make them again with this vocabulary"
         )
     given = torch.from_numpy(np.ascontiguousarray(vectors, np.float16))
-    own = table.whole().detach()
+    rows = table.whole().detach()
     if generator is not None:
         projection = torch.zeros(network.config.entity_size, vectors.shape[1]).normal_(0.0, 0.02, generator=generator)
     else:
-        projection = _fitted(own, given)
-        own = own - F.linear(given.float(), projection)
-    network.entity_embeddings.entity_embeddings = DescribedTable(own, given, projection)
+        # Where rows are text alone, W is theirs exactly.
+        projection = _fitted(rows, given) if own is None else _fitted(rows[own:], given[own:])
+        rows = rows - F.linear(given.float(), projection)
+    network.entity_embeddings.entity_embeddings = DescribedTable(rows[:own].clone(), given, projection)
 
 
 def _fitted(rows: Tensor, vectors: Tensor) -> Tensor:

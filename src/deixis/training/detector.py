@@ -36,7 +36,16 @@ from deixis.network.model import Network
 from deixis.network.word_features import CASES, split_words, with_case, word_features
 from deixis.training.recipe import DetectorRecipe
 
-__all__ = ["DetectorRecipe", "MarkedText", "Score", "read_marked_texts", "score_detector", "train_detector"]
+__all__ = [
+    "DetectorRecipe",
+    "Lessons",
+    "MarkedText",
+    "Score",
+    "lessons_of",
+    "read_marked_texts",
+    "score_detector",
+    "train_detector",
+]
 
 log = logging.getLogger(__name__)
 ANY = (1 << TAGS) - 1
@@ -93,6 +102,9 @@ class _Lesson:
     single: NDArray[np.bool_]  # (words,): written with one letter
     glued: NDArray[np.bool_]  # (words,): to a @ or # before it, as also tokenised texts have it
     allowed: NDArray[np.int64]  # (words,): a bit a tag
+
+
+Lessons = list[list[_Lesson]]
 
 
 def allowed_tags(
@@ -223,7 +235,8 @@ def _batches(
             yield pending
 
 
-def _by_source(tokenizer: Tokenizer, texts: Sequence[MarkedText]) -> list[list[_Lesson]]:
+def lessons_of(tokenizer: Tokenizer, texts: Sequence[MarkedText]) -> Lessons:
+    """Return what a head learns from texts, source by source; those that are held out are left out."""
     sources: dict[str, list[MarkedText]] = {}
     for one in texts:
         if not one.held_out:
@@ -231,11 +244,8 @@ def _by_source(tokenizer: Tokenizer, texts: Sequence[MarkedText]) -> list[list[_
     return [list(_lessons(tokenizer, chosen)) for chosen in sources.values()]
 
 
-def train_detector(
-    network: Network, tokenizer: Tokenizer, texts: Sequence[MarkedText], recipe: DetectorRecipe
-) -> DetectorHead:
+def train_detector(network: Network, tokenizer: Tokenizer, sources: Lessons, recipe: DetectorRecipe) -> DetectorHead:
     """Train a head on the states of a frozen network, on the device where the network is."""
-    sources = _by_source(tokenizer, texts)
     pieces = sum(len(lesson.window.pieces) for lessons in sources for lesson in lessons)
     if not pieces:
         raise InputError("there is no text to train on; give texts whose split is train")

@@ -115,6 +115,7 @@ class _Run:
         table = network.entity_embeddings.entity_embeddings
         if isinstance(table, DescribedTable):
             table.dropout = recipe.row_dropout
+            table.share(network.entity_predictions.bias)
         network.compile_layers(recipe.compile == "on" or (recipe.compile == "auto" and on_gpu))
         if on_gpu:
             torch.set_float32_matmul_precision("high")  # the few products that stay in fp32 use the tensor cores too
@@ -197,7 +198,7 @@ def evaluate(
 ) -> HeldOut:
     """Predict the masked entities of held-out windows; the masks are always the same."""
     processes = processes or Processes()
-    plan = Plan.of(data, tokenizer, replace(recipe, word_dropout=0.0))
+    plan = Plan.of(data, tokenizer, replace(recipe, word_dropout=0.0, wrong_rate=0.0))
     was = network.training
     network.eval()
     sums = torch.zeros(3, device=processes.device, dtype=torch.float64)

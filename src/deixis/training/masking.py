@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["choose_masked", "choose_words", "mix"]
+__all__ = ["choose", "choose_masked", "mix"]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -48,7 +48,7 @@ def choose_masked(mentions: Ints, window: Ints, can: Bools, rates: tuple[float, 
     return masked
 
 
-def choose_words(places: Ints, rate: float, seed: int, epoch: int) -> Bools:
-    """Choose word pieces, by their places in the data, that are read as [MASK]."""
-    chosen: Bools = mix(places, seed, epoch, 2) < rate * 2.0**64
+def choose(numbers: Ints, rate: float, seed: int, epoch: int, salt: int) -> Bools:
+    """Choose a part of numbers by chance; another salt chooses others."""
+    chosen: Bools = mix(numbers, seed, epoch, salt) < rate * 2.0**64
     return chosen

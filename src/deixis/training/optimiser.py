@@ -57,16 +57,17 @@ class Group:
     names: tuple[str, ...]
     rate: float
     decay: float
+    first: int = 0  # the step from which it is trained
 
 
 def groups(names: Sequence[str], layers: int, recipe: Recipe) -> list[Group]:
     """Sort parameters by rate and weight decay."""
-    sorted_: dict[tuple[float, float], list[str]] = {}
+    sorted_: dict[tuple[float, float, int], list[str]] = {}
     for name in names:
         plain = name.endswith("bias") or "LayerNorm" in name
-        key = (_rate(name, layers, recipe), 0.0 if plain else recipe.weight_decay)
-        sorted_.setdefault(key, []).append(name)
-    return [Group(tuple(members), rate, decay) for (rate, decay), members in sorted_.items()]
+        first = recipe.encoder_from if from_bert(name) else 0
+        sorted_.setdefault((_rate(name, layers, recipe), 0.0 if plain else recipe.weight_decay, first), []).append(name)
+    return [Group(tuple(members), *key) for key, members in sorted_.items()]
 
 
 def _rate(name: str, layers: int, recipe: Recipe) -> float:
@@ -100,7 +101,8 @@ class Optimiser:
         clip = self.recipe.clip or float("inf")
         norm = nn.utils.clip_grad_norm_(self.named.values(), clip)
         for settings, group in zip(self.adam.param_groups, self.groups, strict=True):
-            settings.update(lr=group.rate * rate_at(step, self.steps, self.recipe), weight_decay=group.decay)
+            rate = group.rate * rate_at(step, self.steps, self.recipe) if step >= group.first else 0.0
+            settings.update(lr=rate, weight_decay=group.decay)
         self.adam.step()
         self.adam.zero_grad(set_to_none=True)
         return norm

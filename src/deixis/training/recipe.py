@@ -34,6 +34,15 @@ class Recipe(Fields):
     ] = None
     candidates: Annotated[int, About("Candidates of a mention, by prior, that take part in equation 3.", 1)] = 30
 
+    wrong_rate: Annotated[
+        float,
+        About(
+            "The part of the visible entities shown as another candidate, as answers are wrong now and then.",
+            0,
+            1,
+        ),
+    ] = 0.0
+
     # How long, how fast. A step is one update, an epoch every window once.
     epochs: Annotated[float, About("How often each window is read.", 0)] = 1.0
     steps: Annotated[int | None, About("Stop after this many steps all the same.", 1)] = None
@@ -43,6 +52,7 @@ class Recipe(Fields):
     ] = 131_072
     learning_rate: Annotated[float, About("The highest learning rate.", 0)] = 5e-5
     encoder_rate: Annotated[float | None, About("That of what came from BERT; none: learning_rate.", 0)] = None
+    encoder_from: Annotated[int, About("The step from which what came from BERT is trained.", 0)] = 0
     entity_rate: Annotated[float | None, About("That of B and b_o; none: learning_rate.", 0)] = None
     layer_decay: Annotated[float, About("Each layer's rate is this times that of the layer above.", 0, 1)] = 1.0
     warmup_steps: Annotated[int, About("The rate rises from 0 over so many steps.", 0)] = 0

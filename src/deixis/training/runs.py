@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from deixis.artefacts import MANIFEST, Manifest, digest_file, read_lines
@@ -19,10 +20,11 @@ from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.detector import LearnedDetector
 from deixis.network.encoding import Tokenizer
 from deixis.network.precision import compute_in
+from deixis.network.special import SPECIAL
 from deixis.training.checkpoints import Saving
 from deixis.training.commands import Describing, DetectorTraining, Finetuning, Pretraining
 from deixis.training.descriptions import describe, describe_table, fold, load_vectors, read_descriptions, save_vectors
-from deixis.training.detector import read_marked_texts, score_detector, train_detector
+from deixis.training.detector import lessons_of, read_marked_texts, score_detector, train_detector
 from deixis.training.distributed import Processes, processes
 from deixis.training.fields import Fields, fields_of
 from deixis.training.loop import Step, train
@@ -160,7 +162,13 @@ def _describe_rows(model: ModelFolder, given: Pretraining, job: _Job, group: Pro
             save_vectors(describe(given.start, model.vocabulary, texts, group.device, prefix=given.prefix), made)
         group.wait()
     generator = torch.Generator().manual_seed(job.recipe.seed + 1) if job.model is None else None
-    describe_table(model.network, load_vectors(made), generator)
+    counts = np.array(model.vocabulary.counts)
+    own = None if given.own_links is None else max(len(SPECIAL), int((counts >= given.own_links).sum()) + len(SPECIAL))
+    if own is not None and (counts[own:] >= given.own_links).any():
+        raise InputError(
+            "--own-links needs a vocabulary in the order of its counts; `deixis wikipedia vocabulary` makes one"
+        )
+    describe_table(model.network, load_vectors(made), generator, own)
 
 
 def _describe(given: Describing) -> str:
@@ -185,7 +193,7 @@ def _train_detector(given: DetectorTraining) -> Iterator[str]:
         if group.device.type == "cuda":
             compute_in(model.network, "bf16")
         network = model.network.to(group.device).eval()
-        head = train_detector(network, model.tokenizer, texts, given)
+        head = train_detector(network, model.tokenizer, lessons_of(model.tokenizer, texts), given)
         for score in score_detector(LearnedDetector(network, model.tokenizer, head), texts):
             yield str(score)
     recipe = {field.name: getattr(given, field.name) for field in fields_of(DetectorRecipe)}

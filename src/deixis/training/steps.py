@@ -18,8 +18,8 @@ from deixis.corpus.windows import WindowSet
 from deixis.errors import InputError
 from deixis.network.batching import Batch, pack
 from deixis.network.encoding import Tokenizer
-from deixis.network.special import MASK
-from deixis.training.masking import choose_masked, choose_words
+from deixis.network.special import MASK, PAD
+from deixis.training.masking import choose, choose_masked, mix
 from deixis.training.recipe import Recipe
 
 __all__ = ["Pass", "Plan", "StepData", "ahead"]
@@ -156,7 +156,7 @@ class Plan:
         places = _ranges(data.window_offsets[chosen], data.window_offsets[chosen + 1])[0]
         pieces[inside] = data.pieces[places]
         if recipe.word_dropout > 0:
-            dropped = np.flatnonzero(inside)[choose_words(places, recipe.word_dropout, recipe.seed, epoch)]
+            dropped = np.flatnonzero(inside)[choose(places, recipe.word_dropout, recipe.seed, epoch, 2)]
             pieces[dropped] = self.tokenizer.mask
         counts = data.mention_offsets[chosen + 1] - data.mention_offsets[chosen]
         rows = data.rows[mentions].astype(np.int64)
@@ -166,11 +166,24 @@ class Plan:
             candidates = torch.from_numpy(data.candidates[mentions[masked], : recipe.candidates].astype(np.int64))
         return Pass(
             batch,
-            torch.from_numpy(np.where(masked, MASK, rows)),
+            torch.from_numpy(np.where(masked, MASK, self._shown(mentions, rows, epoch))),
             torch.from_numpy(np.flatnonzero(masked)),
             torch.from_numpy(rows[masked]),
             candidates,
         )
+
+    def _shown(self, mentions: Ints, rows: Ints, epoch: int) -> Ints:
+        """Return the entities that mentions show, some of them wrong."""
+        recipe, listed = self.recipe, self.data.candidates
+        if recipe.wrong_rate == 0 or listed is None:
+            return rows
+        wrong = np.flatnonzero(choose(mentions, recipe.wrong_rate, recipe.seed, epoch, 3))
+        others = np.asarray(listed[mentions[wrong]], np.int64)  # (wrong, k)
+        counts = (others != PAD).sum(1)
+        drawn = mix(mentions[wrong], recipe.seed, epoch, 4) % np.maximum(counts, 1).astype(np.uint64)
+        shown = rows.copy()
+        shown[wrong] = np.where(counts > 0, others[np.arange(len(wrong)), drawn.astype(np.int64)], rows[wrong])
+        return shown
 
 
 def _ranges(starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
