@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import tomllib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 import pytest
 
+from deixis.corpus.windows import WindowSet
 from deixis.datasets.catalogue import SETS
 from deixis.documents import Candidate, Document, Mention
 from deixis.errors import ArtefactError
@@ -52,3 +55,92 @@ def test_titles_of_included_lists_are_written(tmp_path: Path, monkeypatch: pytes
 def test_included_are_lists_that_there_are() -> None:
     included = tomllib.loads((RECIPE / "recipe.toml").read_text())["include"]
     assert set(included) <= set(SETS) and set(included.values()) <= {"ppr", "kb+yago"}
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(RECIPE))
+    return importlib.import_module("gpu")
+
+
+def test_arrays_travel_in_parts(gpu: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu, "CHUNK", 1000)
+    dice = np.random.default_rng(0)
+    arrays = {
+        "pieces": dice.integers(0, 30_000, 2000).astype(np.uint16),
+        "rows": dice.integers(0, 1 << 30, (70, 5)).astype(np.int32),
+        "weights": dice.normal(size=(40, 7)).astype(np.float16),
+        "none": np.zeros((0, 3), np.uint8),
+    }
+    gpu.write_arrays(arrays, tmp_path / "parts", 3000)
+    parts = sorted((tmp_path / "parts").iterdir())
+    assert len(parts) > 2 and all(part.stat().st_size <= 3000 for part in parts)
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+    for number, part in enumerate(parts):
+        part.rename(tmp_path / ("here" if number % 2 else "there") / part.name)
+    found = gpu.read_arrays(tmp_path / "here", tmp_path / "there")
+    assert found.keys() == arrays.keys()
+    for name, array in arrays.items():
+        assert found[name].dtype == array.dtype
+        np.testing.assert_array_equal(found[name], array)
+
+
+@pytest.mark.parametrize("bits", [4, 6])
+def test_rows_travel_in_few_bits(gpu: Any, bits: int) -> None:
+    numbers = np.random.default_rng(0).integers(0, 2**bits, (9, 16)).astype(np.uint8)
+    packed = gpu.pack_bits(numbers, bits)
+    assert packed.shape == (9, 16 * bits // 8)
+    np.testing.assert_array_equal(gpu.unpack_bits(packed, bits), numbers)
+
+
+def test_windows_are_read_once_more_with_short_names(gpu: Any) -> None:
+    pieces = np.array([5, 10, 11, 12, 6, 7, 20, 21, 8], np.uint16)  # two windows: a name of three pieces, one of two
+    windows = WindowSet(
+        pieces,
+        np.array([0, 5, 9]),
+        np.array([0, 1, 2]),
+        np.array([[1, 4], [1, 3]]),
+        np.array([3, 4], np.int32),
+        np.array([[3, 9], [4, 0]], np.int32),
+    )
+    sent = {
+        "short/kept": np.array([[2, 3], [0, 0]], np.uint8),
+        "short/lists": np.array([1, 0], np.int32),
+        "lists": np.array([[0, 0], [3, 7]], np.int32),
+    }
+    both = gpu.with_short_names(windows, sent)
+    assert both.pieces.tolist() == [*pieces.tolist(), 5, 12, 6]
+    assert both.window_offsets.tolist() == [0, 5, 9, 12] and both.mention_offsets.tolist() == [0, 1, 2, 3]
+    assert both.spans.tolist() == [[1, 4], [1, 3], [1, 2]]
+    assert both.rows.tolist() == [3, 4, 3]
+    assert both.candidates.tolist() == [[3, 9], [4, 0], [3, 7]]
+
+
+@pytest.mark.parametrize(
+    ("name", "forms"),
+    [
+        ("Chicago White Sox", ["Chicago", "Chicago White", "White Sox", "Sox"]),
+        ("World War II", ["World", "World War"]),
+        ("Bank of England", []),
+        ("Derby", []),
+    ],
+)
+def test_names_are_shortened_at_either_end(gpu: Any, name: str, forms: list[str]) -> None:
+    assert [name[start:end] for start, end in gpu._cuts(name)] == forms
+
+
+def test_the_recipe_has_fifteen_artefacts_and_says_what_goes_to_a_gpu(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.syspath_prepend(str(RECIPE))
+    make = importlib.import_module("make")
+    told = (RECIPE / "README.md").read_text()
+    assert len([line for line in told.splitlines() if line.startswith("| ") and line[2].isdigit()]) == 15
+    names = ("build", "data", "enwik8", "encoder", "benchmarks")
+    making = make.Making(argparse.Namespace(**{name: tmp_path / name for name in names}))
+    assert all(f"`{name}" in told for name in making.steps())
+    (making.build / "parts").mkdir(parents=True)
+    with pytest.raises(SystemExit) as stopped:
+        making.trained(making.build / "back")
+    assert str(making.build / "parts") in str(stopped.value) and "gpu.py train" in str(stopped.value)

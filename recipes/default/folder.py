@@ -1,10 +1,10 @@
 """What came back from a GPU becomes the folder that ships.
 
-    python recipes/default/folder.py take BUILD BACK… -o FULL            # rows as trained, names, titles
-    python recipes/default/folder.py pack FULL ARTICLES… -o PACKED --bytes 128 20
+    python recipes/default/folder.py take BUILD ENCODER BACK… -o FULL    # rows as trained, names, titles
+    python recipes/default/folder.py pack FULL ARTICLES… -o PACKED --bytes 128 48 20
 
-take    the network, rows, biases and names: an entity that training saw less than three times has a lower bias
-pack    the same in few bytes: entities with a row of their own in codes of one size, the others of a smaller one
+take    the network, rows, biases, names, titles, and the map from descriptions to rows of new entities
+pack    the same in few bytes: the more an entity is linked, the longer the code of its row
 
 BUILD is the folder of make.py, BACK what `gpu.py train` wrote, in as many parts as came.
 """
@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from gpu import OWN_LINKS, read_arrays, unpack_bits
+from gpu import OWN_LINKS, SETTINGS, read_arrays, unpack_bits
 
 from deixis.artefacts import MANIFEST, Manifest, digest_file, read_lines
 from deixis.documents import Document, Mention
@@ -45,40 +45,32 @@ from deixis.network.special import SPECIAL
 from deixis.wikipedia.articles import read_articles
 from deixis.wikipedia.redirects import read_redirects
 
+MAPPED = 6_000  # entities that the map of descriptions is fitted on
 AT_ONCE = 16_384  # rows
 GRAIN = 64  # biases are rounded to this part of one: they compress, and no answer hangs on it
+OFTEN: int = SETTINGS["pack"]["often"]  # links
 LINKS = 6000  # whose candidates show what rows are multiplied with
 BEGINNING = 1500  # characters of an article that are read
 
 
-def take(
-    build: Path, back: Sequence[Path], out: Path, less: tuple[float, float], given: argparse.Namespace
-) -> Manifest:
-    """Write the folder with all rows in fp16; `less` is added to the biases of described entities, and of titles."""
+def take(build: Path, back: Sequence[Path], out: Path, given: argparse.Namespace) -> Manifest:
+    """Write the folder with all rows in fp16."""
     arrays = read_arrays(*back)
     told = json.loads(arrays["told"].tobytes())
     vocabulary = Vocabulary.load(build / "vocabulary.jsonl")
     network = _network(arrays)
-    described = set()
     texts = {}
     for _, line in read_lines(build / "known" / "texts.tsv.zst"):
         title, _, text = line.decode().rstrip("\n").partition("\t")
         if text and title in vocabulary:
-            described.add(title)
             texts[title] = text
-    bias = network.entity_predictions.bias.detach().clone()
-    for row, (title, count) in enumerate(zip(vocabulary.titles, vocabulary.counts, strict=True)):
-        if row >= len(SPECIAL) and count < OWN_LINKS:
-            bias[row] += less[0 if title in described else 1]
     names = [path for folder in back for path in folder.rglob("detector.safetensors")]
     detector = DetectorHead.load(names[0]) if names else None
-    model = ModelFolder(network, Tokenizer.load(build / "e5"), vocabulary, detector=detector)
-    model = model.with_rows(vocabulary, network.entity_embeddings.entity_embeddings, bias)
-    model = fit(model, texts, given.fit)
+    model = fit(ModelFolder(network, Tokenizer.load(given.encoder), vocabulary, detector=detector), texts, MAPPED)
     table = read_redirects(build / "known" / "redirects.tsv")
     store = Names.open(build / "known" / "everything")
     wikidata = read_wikidata(given.wikidata) if given.wikidata else {}
-    source = FromStore.of(vocabulary, store, table, described=frozenset(described), wikidata=wikidata)
+    source = FromStore.of(vocabulary, store, table, described=frozenset(texts), wikidata=wikidata)
     paths = (build / "known" / "redirects.tsv", build / "known" / "texts.tsv.zst", given.titles)
     parents = {path.name: digest_file(path) for path in paths if path}
     with TemporaryDirectory() as scratch:
@@ -91,7 +83,6 @@ def take(
         return model.save(
             out,
             table="fp16",
-            encoder=given.encoder,
             source=source,
             title_filter=listed,
             parents={**parents, "candidates": store.digest},
@@ -117,14 +108,14 @@ def _network(arrays: dict[str, Any]) -> Network:
     return network
 
 
-def pack(model: ModelFolder, articles: Sequence[Path], out: Path, sizes: tuple[int, int]) -> Manifest:
+def pack(model: ModelFolder, articles: Sequence[Path], out: Path, sizes: tuple[int, int, int]) -> Manifest:
     """Write the folder with rows in codes, and the encoder in int8."""
     knowledge = model.knowledge
     assert isinstance(knowledge, Knowledge), "a folder that travels has names"
     usage = seen_usage(model, articles)
-    counts = np.array(knowledge.vocabulary.counts)
-    own = torch.from_numpy(counts >= OWN_LINKS)
-    own[: len(SPECIAL)] = True
+    links = torch.tensor(knowledge.vocabulary.counts)
+    links[: len(SPECIAL)] = links.max()
+    kinds = 2 - (links >= OWN_LINKS).long() - (links >= OFTEN).long()
     generator = torch.Generator().manual_seed(0)
     network = model.network
     with torch.no_grad():
@@ -132,15 +123,15 @@ def pack(model: ModelFolder, articles: Sequence[Path], out: Path, sizes: tuple[i
         bias = network.entity_predictions.bias.clone()
         parts = []
         for kind, size in enumerate(sizes):
-            at = (own == (kind == 0)).nonzero().squeeze(1)
+            at = (kinds == kind).nonzero().squeeze(1)
             parts.append(CodedTable.encode(x[at], ProductCodes.fit(x[at], size, usage, generator)))
             for some in torch.split(torch.arange(len(at)), AT_ONCE):
                 bias[at[some]] += usage.correction(x[at[some]], parts[-1](some))
         bias = (bias * GRAIN).round() / GRAIN
-    table = MixedTable.join((~own).to(torch.uint8), parts)
+    table = MixedTable.join(kinds.to(torch.uint8), parts)
     made = Manifest.load((model.folder or out) / MANIFEST, "model")
     packed = model.with_rows(knowledge, table, bias)
-    parameters = {"bytes": {"linked": sizes[0], "others": sizes[1]}}
+    parameters = {"bytes": dict(zip(("often linked", "linked", "others"), sizes, strict=True))}
     return packed.save(out, table="mixed", encoder="int8", parents={"model": made.digest}, parameters=parameters)
 
 
@@ -189,22 +180,21 @@ def main(arguments: list[str] | None = None) -> int:
     steps = parser.add_subparsers(dest="step", required=True)
     step = steps.add_parser("take")
     step.add_argument("build", type=Path)
+    step.add_argument("encoder", type=Path)
     step.add_argument("back", type=Path, nargs="+")
-    step.add_argument("--less", type=float, nargs=2, default=(0.0, 0.0), help="added to biases of entities from text")
-    step.add_argument("--fit", type=int, default=20_000, help="entities that the map of descriptions is fitted on")
     step.add_argument("--wikidata", type=Path, help="lines title<TAB>id")
     step.add_argument("--titles", type=Path, help="titles in lower case, one a line")
-    step.add_argument("--encoder", default="fp32", help="its precision on disk")
     step.add_argument("--out", "-o", type=Path, required=True)
     step = steps.add_parser("pack")
     step.add_argument("model", type=Path)
     step.add_argument("articles", type=Path, nargs="+")
     step.add_argument("--out", "-o", type=Path, required=True)
-    step.add_argument("--bytes", type=int, nargs=2, default=(128, 20), help="of linked entities, of others")
+    sizes = "of entities that are linked often, that have a row of their own, that have none"
+    step.add_argument("--bytes", type=int, nargs=3, default=SETTINGS["pack"]["bytes"], help=sizes)
     given = parser.parse_args(arguments)
     try:
         if given.step == "take":
-            print(take(given.build, given.back, given.out, tuple(given.less), given).counts)
+            print(take(given.build, given.back, given.out, given).counts)
         else:
             print(pack(ModelFolder.load(given.model), given.articles, given.out, tuple(given.bytes)).counts)
     except DeixisError as error:

@@ -1,6 +1,6 @@
 """What goes to a GPU, what happens there, and what comes back.
 
-    python recipes/default/gpu.py send BUILD parts          # here: files of at most 58 MiB
+    python recipes/default/gpu.py send BUILD ENCODER BENCHMARKS WILD parts  # here: files of at most 58 MiB
     python recipes/default/gpu.py prepare parts/first WORK  # there, with src on PYTHONPATH; torch and tokenizers do
     python recipes/default/gpu.py train parts/second WORK   # there: the network and the rows, in WORK/back
     python recipes/default/gpu.py names WORK                # there, beside it: the detector, in WORK/names
@@ -16,6 +16,7 @@ import argparse
 import json
 import lzma
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
@@ -25,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Arrays = dict[str, NDArray[Any]]
+SETTINGS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("recipe.toml").read_text())
 
 CHUNK = 14 << 20  # bytes of an array that are compressed together
 
@@ -102,16 +104,16 @@ PUBLISHED = {"msnbc": ("msnbc", "kb+yago"), "aquaint": ("aquaint", "kb+yago"), "
 WORDS = 0.3  # what is written in lower case so often, beside as a name, is a word
 
 
-def send(build: Path, benchmarks: Path, wild: Path, out: Path) -> None:
+def send(build: Path, encoder: Path, benchmarks: Path, wild: Path, out: Path) -> None:
     """Write what training needs."""
     from deixis.knowledge.names import Names
     from deixis.knowledge.vocabulary import Vocabulary
     from deixis.network.encoding import Tokenizer
 
-    tokenizer = Tokenizer.load(build / "e5")
+    tokenizer = Tokenizer.load(encoder)
     vocabulary = Vocabulary.load(build / "vocabulary.jsonl")
     store = Names.open(build / "known" / "everything")
-    arrays = _encoder(build / "e5")
+    arrays = _encoder(encoder)
     arrays |= _texts(build / "known" / "texts.tsv.zst", vocabulary, tokenizer)
     arrays["counts"] = np.array(vocabulary.counts, np.int32)
     write_arrays(arrays, out / "first", SENT)
@@ -126,15 +128,15 @@ def send(build: Path, benchmarks: Path, wild: Path, out: Path) -> None:
             arrays |= _shortened(windows, vocabulary, tokenizer, store, lists)
     arrays["lists"] = lists.array()
     write_arrays(arrays, out / "second", SENT)
-    send_published(build, benchmarks, out)
+    send_published(build, encoder, benchmarks, out)
 
 
-def send_published(build: Path, benchmarks: Path, out: Path) -> None:
+def send_published(build: Path, encoder: Path, benchmarks: Path, out: Path) -> None:
     """Write the sets that no model is chosen by, for the comparison of patterns."""
     from deixis.knowledge.vocabulary import Vocabulary
     from deixis.network.encoding import Tokenizer
 
-    tokenizer, vocabulary = Tokenizer.load(build / "e5"), Vocabulary.load(build / "vocabulary.jsonl")
+    tokenizer, vocabulary = Tokenizer.load(encoder), Vocabulary.load(build / "vocabulary.jsonl")
     lists = _Lists()
     arrays: Arrays = {}
     for name, windows in _questions(build, benchmarks, None, vocabulary, tokenizer, None):
@@ -333,30 +335,10 @@ def _cuts(name: str) -> list[tuple[int, int]]:
 
 # --- there: training ----------------------------------------------------------------------------------------------
 
-SHAPE: dict[str, Any] = {"words_see": "words", "placeholder_layers": 6, "answer_layers": 3, "entity_size": 256}
-OWN_LINKS = 3  # entities with fewer links have a row from their text alone
-RECIPE: dict[str, Any] = {
-    "batch": 512,
-    "epochs": 100.0,  # as many as fit; `steps` ends it
-    "pieces_at_once": 150_000,
-    "learning_rate": 1.5e-3,
-    "entity_rate": 1.5e-3,
-    "encoder_rate": 1.5e-4,
-    "layer_decay": 0.9,
-    "encoder_from": 200,
-    "warmup_steps": 100,
-    "mask_rate": 0.3,
-    "mask_rate_high": 0.9,
-    "candidate_weight": 0.3,
-    "candidates": CANDIDATES,
-    "wrong_rate": 0.1,
-    "row_dropout": 0.15,
-    "word_dropout": 0.05,
-    "attention_dropout": 0.0,
-    "compile": "off",
-}
+SHAPE: dict[str, Any] = SETTINGS["network"]
+RECIPE: dict[str, Any] = SETTINGS["train"]
+OWN_LINKS: int = SETTINGS["vocabulary"]["own_links"]
 BACK = (0.0, 0.1, 0.2)  # parts of the encoder's way back to where it started that are tried
-MARKED: dict[str, Any] = {"epochs": 6.0, "batch_pieces": 16_384, "rate": 4e-3}
 READ_AT_ONCE = 262_144  # pieces of texts
 
 
@@ -410,7 +392,8 @@ def prepare(first: Path, work: Path, device: str) -> None:
 
 def _flat(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the numbers of all ranges, end to end."""
-    return np.arange(counts.sum()) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
+    numbers: NDArray[np.int64] = np.arange(counts.sum()) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
+    return numbers
 
 
 def window_set(arrays: Arrays, prefix: str) -> Any:
@@ -473,7 +456,7 @@ def joined(one: Any, other: Any) -> Any:
     return WindowSet(*(both(name) for name in WindowSet.__dataclass_fields__))
 
 
-def train_model(second: Path, work: Path, seconds: float, device: str, shape: dict[str, Any], **changes: Any) -> None:
+def train_model(second: Path, work: Path, seconds: float, device: str, **changes: Any) -> None:
     """Train for about so many seconds, go the best part of the way back, train the detector, write what comes back."""
     import logging
     import time
@@ -503,7 +486,7 @@ def train_model(second: Path, work: Path, seconds: float, device: str, shape: di
     own = int((counts >= OWN_LINKS).sum()) + len(SPECIAL)
     tokenizer = Tokenizer.load(work / "bert")
     seed = int(changes.get("seed", 0))
-    network = network_from_bert(work / "bert", len(counts), torch.Generator().manual_seed(seed), **shape)
+    network = network_from_bert(work / "bert", len(counts), torch.Generator().manual_seed(seed), **SHAPE)
     start = {
         name: x.clone() for name, x in network.state_dict().items() if name.startswith(("embeddings.", "encoder."))
     }
@@ -572,19 +555,18 @@ def train_model(second: Path, work: Path, seconds: float, device: str, shape: di
     torch.save({"state": of_bert, "config": replace(network.config, entities=3)}, work / "encoder.pt")
     (work / "encoder.done").touch()
     (work / "told.json").write_text(
-        json.dumps({"chosen": chosen, "recipe": recipe.to_json(), "shape": shape, "told": told})
+        json.dumps({"chosen": chosen, "recipe": recipe.to_json(), "shape": SHAPE, "told": told})
     )
     _write_back(network, own, work / "back", (work / "told.json").read_bytes())
     (work / "back.done").touch()
 
 
 PATTERNS: dict[str, dict[str, Any]] = {
-    "answers": {"words_see": "answers", "entity_size": 256},
-    "placeholders": {"words_see": "placeholders", "answer_layers": 3, "entity_size": 256},
+    "answers": {"words_see": "answers", "entity_size": SHAPE["entity_size"]},
+    "placeholders": {**SHAPE, "words_see": "placeholders", "placeholder_layers": None},
     "words": SHAPE,
 }
 SEEDS = (0, 1)
-COMPARED: dict[str, Any] = {"steps": 300, "encoder_from": 60, "warmup_steps": 30}
 
 
 def compare_patterns(second: Path, work: Path, device: str) -> None:
@@ -618,7 +600,7 @@ def compare_patterns(second: Path, work: Path, device: str) -> None:
                 begun = time.monotonic()
                 network = network_from_bert(work / "bert", len(counts), torch.Generator().manual_seed(seed), **shape)
                 describe_table(network, vectors, torch.Generator().manual_seed(seed + 1), own)
-                recipe = Recipe(**{**RECIPE, **COMPARED, "seed": seed})
+                recipe = Recipe(**{**RECIPE, **SETTINGS["patterns"], "seed": seed})
                 losses = list(train(network, tokenizer, data, recipe, processes=group))
                 found: dict[str, Any] = {"pattern": pattern, "seed": seed, "loss": losses[-1].loss}
                 found["seconds"] = time.monotonic() - begun
@@ -697,7 +679,7 @@ def find_names(work: Path, device: str) -> None:
     network.load_state_dict(found["state"], strict=False)
     network.to(device).eval().requires_grad_(False)
     network.precision = torch.bfloat16 if device == "cuda" else torch.float32
-    head = train_detector(network, tokenizer, lessons, DetectorRecipe(**MARKED))
+    head = train_detector(network, tokenizer, lessons, DetectorRecipe(**SETTINGS["detector"]))
     (work / "names").mkdir(exist_ok=True)
     head.save(work / "names" / "detector.safetensors")
     scores = score_detector(LearnedDetector(network, tokenizer, head), texts)
@@ -736,7 +718,7 @@ RETURNED = 15 << 20  # bytes of a file
 def pack_bits(numbers: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
     """Pack numbers (rows, columns) of 4 or 6 bits; columns are a multiple of four."""
     if bits == 4:
-        return numbers[:, ::2] | numbers[:, 1::2] << 4
+        return (numbers[:, ::2] | numbers[:, 1::2] << 4).astype(np.uint8)
     q = numbers.reshape(len(numbers), -1, 4).astype(np.uint32)
     whole = q[..., 0] | q[..., 1] << 6 | q[..., 2] << 12 | q[..., 3] << 18
     return np.stack([whole & 255, whole >> 8 & 255, whole >> 16], -1).astype(np.uint8).reshape(len(numbers), -1)
@@ -756,7 +738,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     steps = parser.add_subparsers(dest="step", required=True)
     for name, paths in {
-        "send": ("build", "benchmarks", "wild", "out"),
+        "send": ("build", "encoder", "benchmarks", "wild", "out"),
         "prepare": ("parts", "work"),
         "train": ("parts", "work"),
         "names": ("work",),
@@ -767,21 +749,15 @@ def main() -> int:
             step.add_argument(path, type=Path)
         step.add_argument("--device", default="cuda")
         step.add_argument("--seconds", type=float, default=900.0)
-        step.add_argument("--words-see", default="words")
         step.add_argument("--set", nargs="*", default=[], help="field=value of the recipe")
     given = parser.parse_args()
     if given.step == "send":
-        send(given.build, given.benchmarks, given.wild, given.out)
+        send(given.build, given.encoder, given.benchmarks, given.wild, given.out)
     elif given.step == "prepare":
         prepare(given.parts, given.work, given.device)
     elif given.step == "train":
-        shape = {**SHAPE, "words_see": given.words_see}
-        if given.words_see != "words":
-            del shape["placeholder_layers"]
-        if given.words_see == "answers":
-            del shape["answer_layers"]
         changes = {name: json.loads(value) for name, value in (one.split("=") for one in given.set)}
-        train_model(given.parts, given.work, given.seconds, given.device, shape, **changes)
+        train_model(given.parts, given.work, given.seconds, given.device, **changes)
     elif given.step == "patterns":
         compare_patterns(given.parts, given.work, given.device)
     else:

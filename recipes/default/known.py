@@ -8,7 +8,6 @@ there already is not made again:
 
     aliases.tsv       other names of entities from lists, their titles spelt as they are known here
     redirects.tsv     from<TAB>to: redirects of pages and tables, older titles, titles described alike, other spellings
-    places.tsv        title<TAB>description of places (places.py)
     texts.tsv.zst     title<TAB>description of every entity, the best description of each, empty where there is none
     everything        the names of all entities, as `deixis candidates build` makes them
     ship.txt          all entities, the more used before the less (shipped.py): any part from the top may travel
@@ -267,20 +266,18 @@ class Known:
             with write_aside(path) as file:
                 file.writelines(f"{source}\t{title}\n".encode() for source, title in sorted(kept.items()))
 
-    def make_places(self, path: Path) -> None:
-        """Write places.tsv."""
+    @cached_property
+    def places(self) -> dict[str, str]:
+        """Places that nothing else describes."""
         aliases = [alias for alias, _ in self.aliases]
         titles = sorted({*self.texts, *self.seen.pages, *self.seen.links, *self.redirects})
         known = {key(title): self.redirects.get(title, title) for title in titles}
         shorts = (short for title in titles for short in short_titles(title))
-        places = read_places(known, {*known, *map(key, aliases), *map(key, shorts)})
-        with write_aside(path) as file:
-            file.writelines(f"{title}\t{text}\n".encode() for title, text in sorted(places))
+        return dict(sorted(read_places(known, {*known, *map(key, aliases), *map(key, shorts)})))
 
     def make_texts(self, path: Path) -> None:
         """Write texts.tsv.zst."""
-        places = dict(read_pairs(self.out / "places.tsv", "a title, a tab and a description"))
-        sources = (self.texts, self.seen.leads, self.seen.phrases, places)
+        sources = (self.texts, self.seen.leads, self.seen.phrases, self.places)
         titles = {*self.seen.pages, *self.seen.links, *(title for _, title in self.aliases), *self.included}
         described, entities = write_texts(path, sources, self.redirects, titles)
         print(f"{entities:,} entities, {described:,} of them described", file=sys.stderr)
@@ -314,11 +311,10 @@ class Known:
 
     def make_ship(self, path: Path) -> None:
         """Write ship.txt."""
-        places = dict(read_pairs(self.out / "places.tsv", "a title, a tab and a description"))
         popularity = dict(Names.open(self.out / "everything").titles())
         uses = {title: Use(popularity.get(title, 0), described=bool(text)) for title, text in self.entities()}
         for title, text in self.entities():
-            uses[title].american = ", " in title and bool(text) and text == places.get(title)
+            uses[title].american = ", " in title and bool(text) and text == self.places.get(title)
         for other, title in (*self.redirects.items(), *self.aliases):
             if (use := uses.get(self.redirects.get(title, title))) is not None and other != title:
                 use.other_titles += 1
@@ -335,7 +331,6 @@ class Known:
         return {
             "aliases.tsv": self.make_aliases,
             "redirects.tsv": self.make_redirects,
-            "places.tsv": self.make_places,
             "texts.tsv.zst": self.make_texts,
             "everything": self.make_names,
             "ship.txt": self.make_ship,

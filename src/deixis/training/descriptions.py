@@ -79,7 +79,11 @@ class DescribedTable(EntityTable):
         """Let entities without an E_e learn one bias together."""
         own = len(self.weight)
         if own < len(self):
-            bias.register_hook(lambda grad: torch.cat([grad[:own], grad[own:].mean().expand(len(grad) - own)]))
+
+            def shared(grad: Tensor) -> Tensor:
+                return torch.cat([grad[:own], grad[own:].mean().expand(len(grad) - own)])
+
+            bias.register_hook(shared)  # type: ignore[no-untyped-call]  # torch leaves it without types
 
 
 def describe_table(
