@@ -86,7 +86,7 @@ def take(build: Path, back: Sequence[Path], out: Path, given: argparse.Namespace
             source=source,
             title_filter=listed,
             parents={**parents, "candidates": store.digest},
-            parameters={"training": told},
+            parameters={"training": [told]},
         )
 
 
