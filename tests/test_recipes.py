@@ -66,7 +66,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_arrays_travel_in_parts(gpu: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu, "CHUNK", 1000)
     dice = np.random.default_rng(0)
-    arrays = {
+    arrays: dict[str, Any] = {
         "pieces": dice.integers(0, 30_000, 2000).astype(np.uint16),
         "rows": dice.integers(0, 1 << 30, (70, 5)).astype(np.int32),
         "weights": dice.normal(size=(40, 7)).astype(np.float16),
