@@ -63,8 +63,14 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Any:
     return importlib.import_module("gpu")
 
 
-def test_arrays_travel_in_parts(gpu: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu, "CHUNK", 1000)
+@pytest.fixture
+def parts_of(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(RECIPE))
+    return importlib.import_module("parts")
+
+
+def test_arrays_travel_in_parts(parts_of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts_of, "CHUNK", 1000)
     dice = np.random.default_rng(0)
     arrays: dict[str, Any] = {
         "pieces": dice.integers(0, 30_000, 2000).astype(np.uint16),
@@ -72,14 +78,14 @@ def test_arrays_travel_in_parts(gpu: Any, tmp_path: Path, monkeypatch: pytest.Mo
         "weights": dice.normal(size=(40, 7)).astype(np.float16),
         "none": np.zeros((0, 3), np.uint8),
     }
-    gpu.write_arrays(arrays, tmp_path / "parts", 3000)
+    parts_of.write_arrays(arrays, tmp_path / "parts", 3000)
     parts = sorted((tmp_path / "parts").iterdir())
     assert len(parts) > 2 and all(part.stat().st_size <= 3000 for part in parts)
     for name in ("here", "there"):
         (tmp_path / name).mkdir()
     for number, part in enumerate(parts):
         part.rename(tmp_path / ("here" if number % 2 else "there") / part.name)
-    found = gpu.read_arrays(tmp_path / "here", tmp_path / "there")
+    found = parts_of.read_arrays(tmp_path / "here", tmp_path / "there")
     assert found.keys() == arrays.keys()
     for name, array in arrays.items():
         assert found[name].dtype == array.dtype
@@ -87,11 +93,11 @@ def test_arrays_travel_in_parts(gpu: Any, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("bits", [4, 6])
-def test_rows_travel_in_few_bits(gpu: Any, bits: int) -> None:
+def test_rows_travel_in_few_bits(parts_of: Any, bits: int) -> None:
     numbers = np.random.default_rng(0).integers(0, 2**bits, (9, 16)).astype(np.uint8)
-    packed = gpu.pack_bits(numbers, bits)
+    packed = parts_of.pack_bits(numbers, bits)
     assert packed.shape == (9, 16 * bits // 8)
-    np.testing.assert_array_equal(gpu.unpack_bits(packed, bits), numbers)
+    np.testing.assert_array_equal(parts_of.unpack_bits(packed, bits), numbers)
 
 
 def test_windows_are_read_once_more_with_short_names(gpu: Any) -> None:
@@ -126,8 +132,9 @@ def test_windows_are_read_once_more_with_short_names(gpu: Any) -> None:
         ("Derby", []),
     ],
 )
-def test_names_are_shortened_at_either_end(gpu: Any, name: str, forms: list[str]) -> None:
-    assert [name[start:end] for start, end in gpu._cuts(name)] == forms
+def test_names_are_shortened_at_either_end(monkeypatch: pytest.MonkeyPatch, name: str, forms: list[str]) -> None:
+    monkeypatch.syspath_prepend(str(RECIPE))
+    assert [name[start:end] for start, end in importlib.import_module("send").short_spans(name)] == forms
 
 
 def test_the_recipe_has_fifteen_artefacts_and_says_what_goes_to_a_gpu(

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,11 +22,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from gpu import OWN_LINKS, SETTINGS, read_arrays, unpack_bits
+from parts import read_arrays, unpack_bits
 
 from deixis.artefacts import MANIFEST, Manifest, digest_file, read_lines
 from deixis.documents import Document, Mention
-from deixis.errors import DeixisError
+from deixis.errors import DeixisError, InputError
 from deixis.folder.edit import fit
 from deixis.folder.model_folder import ModelFolder
 from deixis.folder.sharpen import read_mentions
@@ -48,6 +49,8 @@ from deixis.wikipedia.redirects import read_redirects
 MAPPED = 6_000  # entities that the map of descriptions is fitted on
 AT_ONCE = 16_384  # rows
 GRAIN = 64  # biases are rounded to this part of one: they compress, and no answer hangs on it
+SETTINGS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("recipe.toml").read_text())
+OWN_LINKS: int = SETTINGS["vocabulary"]["own_links"]
 OFTEN: int = SETTINGS["pack"]["often"]  # links
 LINKS = 6000  # whose candidates show what rows are multiplied with
 BEGINNING = 1500  # characters of an article that are read
@@ -64,8 +67,10 @@ def take(build: Path, back: Sequence[Path], out: Path, given: argparse.Namespace
         title, _, text = line.decode().rstrip("\n").partition("\t")
         if text and title in vocabulary:
             texts[title] = text
-    names = [path for folder in back for path in folder.rglob("detector.safetensors")]
-    detector = DetectorHead.load(names[0]) if names else None
+    heads = [path for folder in back for path in folder.rglob("detector.safetensors")]
+    if not heads:
+        raise InputError(f"{back[0]} has no detector.safetensors; bring WORK/names there, too")
+    detector = DetectorHead.load(heads[0])
     model = fit(ModelFolder(network, Tokenizer.load(given.encoder), vocabulary, detector=detector), texts, MAPPED)
     table = read_redirects(build / "known" / "redirects.tsv")
     store = Names.open(build / "known" / "everything")

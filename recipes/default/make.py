@@ -105,7 +105,7 @@ class Making:
         """Say what is to be done on a GPU."""
         parts, given = self.build / "parts", self.given
         if not parts.exists():
-            script("gpu", "send", self.build, given.encoder, given.benchmarks, given.data / "wild", parts)
+            script("send", self.build, given.encoder, given.benchmarks, given.data / "wild", parts)
         raise SystemExit(GPU.format(parts=parts, back=out, seconds=795))
 
     def full(self, out: Path) -> None:

@@ -27,7 +27,7 @@ __all__ = [
     "load",
 ]
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 
 def load(folder: str | Path | None = None, device: str = "cpu", precision: Precision | None = None) -> Disambiguator:

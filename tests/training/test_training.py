@@ -21,7 +21,7 @@ from deixis.network.entity_table import EntityTable
 from deixis.network.model import Network
 from deixis.network.special import MASK, PAD, UNK
 from deixis.training import Diverged, Recipe, evaluate, read_recipe, train
-from deixis.training.descriptions import DescribedTable, describe_table, fold
+from deixis.training.descriptions import DescribedTable, describe_table, fold, own_rows
 from deixis.training.masking import choose_masked
 from deixis.training.objectives import candidate_loss, outcome, score_rows, vocabulary_loss
 from deixis.training.optimiser import Optimiser, freeze, rate_at
@@ -482,6 +482,24 @@ def test_entities_with_few_links_have_a_row_from_text_alone_and_one_bias() -> No
     whole = table.whole().detach()
     fold(network)
     torch.testing.assert_close(network.entity_embeddings.entity_embeddings.whole(), whole)
+
+
+def test_a_second_stage_finds_rows_from_text_alone_again() -> None:
+    network, own = make_network(), 20
+    vectors = np.random.default_rng(0).normal(size=(ENTITIES + 3, 8)).astype(np.float16)
+    describe_table(network, vectors, torch.Generator().manual_seed(0), own)
+    whole = network.entity_embeddings.entity_embeddings.whole().detach()
+    fold(network)
+    describe_table(network, vectors, None, own)
+    table = network.entity_embeddings.entity_embeddings
+    assert len(table.weight) == own
+    torch.testing.assert_close(table.whole().detach(), whole, atol=2e-4, rtol=1e-2)
+
+
+def test_rows_of_their_own_are_those_of_the_most_linked() -> None:
+    assert own_rows([0, 0, 0, 9, 3, 3, 2, 0], 3) == 6
+    with pytest.raises(InputError, match="in the order of its counts"):
+        own_rows([0, 0, 0, 9, 2, 3], 3)
 
 
 def test_some_of_the_visible_entities_are_others_of_their_candidates() -> None:

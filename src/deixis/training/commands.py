@@ -70,7 +70,7 @@ class Pretraining(Run):
     own_links: Annotated[
         int | None,
         About(
-            "With descriptions: entities with fewer links have a row from their text alone; none: no entity.",
+            "With descriptions: entities with fewer links have a row from their text alone; if not given, none.",
             1,
         ),
     ] = None

@@ -28,7 +28,17 @@ from deixis.network.entity_table import EntityTable
 from deixis.network.model import Network
 from deixis.network.special import SPECIAL
 
-__all__ = ["DescribedTable", "describe", "describe_table", "fold", "load_vectors", "read_descriptions", "save_vectors"]
+__all__ = [
+    "DescribedTable",
+    "describe",
+    "describe_table",
+    "fold",
+    "load_vectors",
+    "mean_states",
+    "own_rows",
+    "read_descriptions",
+    "save_vectors",
+]
 
 Vectors = NDArray[np.float16]
 PIECES = 128  # of a description that are read
@@ -110,6 +120,16 @@ def describe_table(
     network.entity_embeddings.entity_embeddings = DescribedTable(rows[:own].clone(), given, projection)
 
 
+def own_rows(counts: Sequence[int], least: int) -> int:
+    """Return how many of the first rows are of entities with at least so many links, the special ones among them."""
+    own = sum(count >= least for count in counts) + len(SPECIAL)
+    if any(count >= least for count in counts[own:]):
+        raise InputError(
+            "rows of their own need a vocabulary in the order of its counts, as `deixis wikipedia vocabulary` makes it"
+        )
+    return own
+
+
 def _fitted(rows: Tensor, vectors: Tensor) -> Tensor:
     """Return the W that brings W·x nearest to the rows, by least squares; a trace of ridge keeps it finite."""
     x = vectors.double()
@@ -164,7 +184,7 @@ def describe(
             texts[row] = f"{prefix}{title}: {descriptions[title]}" if title in descriptions else f"{prefix}{title}"
     vectors = np.zeros((len(vocabulary), network.config.hidden_size), np.float32)
     for rows, pieces in _grouped(tokenizer, texts):
-        vectors[rows] = F.normalize(_means(network, pieces, device), dim=-1).cpu().numpy()
+        vectors[rows] = F.normalize(mean_states(network, pieces, device), dim=-1).cpu().numpy()
     if centre and texts:
         vectors[list(texts)] -= vectors[list(texts)].mean(0)
     return vectors.astype(np.float16)
@@ -186,8 +206,8 @@ def _grouped(tokenizer: Tokenizer, texts: dict[int, str]) -> Iterator[tuple[list
         yield rows[begin:], lists
 
 
-def _means(network: Network, lists: list[NDArray[np.int64]], device: torch.device) -> Tensor:
-    """Return the mean state (texts, hidden) of each text's pieces."""
+def mean_states(network: Network, lists: Sequence[NDArray[np.int64]], device: torch.device) -> Tensor:
+    """Return the mean state (texts, hidden) of each text's pieces, [CLS] and [SEP] among them."""
     counts = np.array([len(pieces) for pieces in lists])
     none = np.zeros(len(lists), np.int64)
     batch = pack(np.concatenate(lists), counts, np.zeros((0, 2), np.int64), none).to(device)

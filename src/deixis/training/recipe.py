@@ -33,7 +33,6 @@ class Recipe(Fields):
         float | None, About("Each window draws its rate between mask_rate and this; none: mask_rate.", 0, 1)
     ] = None
     candidates: Annotated[int, About("Candidates of a mention, by prior, that take part in equation 3.", 1)] = 30
-
     wrong_rate: Annotated[
         float,
         About(

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from deixis.artefacts import MANIFEST, Manifest, digest_file, read_lines
@@ -20,10 +19,17 @@ from deixis.knowledge.vocabulary import Vocabulary
 from deixis.network.detector import LearnedDetector
 from deixis.network.encoding import Tokenizer
 from deixis.network.precision import compute_in
-from deixis.network.special import SPECIAL
 from deixis.training.checkpoints import Saving
 from deixis.training.commands import Describing, DetectorTraining, Finetuning, Pretraining
-from deixis.training.descriptions import describe, describe_table, fold, load_vectors, read_descriptions, save_vectors
+from deixis.training.descriptions import (
+    describe,
+    describe_table,
+    fold,
+    load_vectors,
+    own_rows,
+    read_descriptions,
+    save_vectors,
+)
 from deixis.training.detector import lessons_of, read_marked_texts, score_detector, train_detector
 from deixis.training.distributed import Processes, processes
 from deixis.training.fields import Fields, fields_of
@@ -162,12 +168,7 @@ def _describe_rows(model: ModelFolder, given: Pretraining, job: _Job, group: Pro
             save_vectors(describe(given.start, model.vocabulary, texts, group.device, prefix=given.prefix), made)
         group.wait()
     generator = torch.Generator().manual_seed(job.recipe.seed + 1) if job.model is None else None
-    counts = np.array(model.vocabulary.counts)
-    own = None if given.own_links is None else max(len(SPECIAL), int((counts >= given.own_links).sum()) + len(SPECIAL))
-    if own is not None and (counts[own:] >= given.own_links).any():
-        raise InputError(
-            "--own-links needs a vocabulary in the order of its counts; `deixis wikipedia vocabulary` makes one"
-        )
+    own = None if given.own_links is None else own_rows(model.vocabulary.counts, given.own_links)
     describe_table(model.network, load_vectors(made), generator, own)
 
 

@@ -22,7 +22,7 @@ from deixis.network.special import MASK, PAD
 from deixis.training.masking import choose, choose_masked, mix
 from deixis.training.recipe import Recipe
 
-__all__ = ["Pass", "Plan", "StepData", "ahead"]
+__all__ = ["Pass", "Plan", "StepData", "ahead", "ranges"]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -140,7 +140,7 @@ class Plan:
     def _masks(self, chosen: Ints, epoch: int) -> tuple[Ints, Ints, Bools]:
         """Return the mentions of windows, the window of each, and whether it is masked."""
         offsets = self.data.mention_offsets
-        mentions, window = _ranges(offsets[chosen], offsets[chosen + 1])
+        mentions, window = ranges(offsets[chosen], offsets[chosen + 1])
         recipe = self.recipe
         can = self.data.rows[mentions] > MASK
         rates = (recipe.mask_rate, recipe.mask_rate if recipe.mask_rate_high is None else recipe.mask_rate_high)
@@ -153,7 +153,7 @@ class Plan:
         inside = np.ones(len(pieces), bool)
         inside[ends - lengths] = inside[ends - 1] = False
         pieces[ends - lengths], pieces[ends - 1] = self.tokenizer.cls, self.tokenizer.sep
-        places = _ranges(data.window_offsets[chosen], data.window_offsets[chosen + 1])[0]
+        places = ranges(data.window_offsets[chosen], data.window_offsets[chosen + 1])[0]
         pieces[inside] = data.pieces[places]
         if recipe.word_dropout > 0:
             dropped = np.flatnonzero(inside)[choose(places, recipe.word_dropout, recipe.seed, epoch, 2)]
@@ -186,8 +186,8 @@ class Plan:
         return shown
 
 
-def _ranges(starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
-    """Return the numbers of all ranges, end to end, and the range each belongs to."""
+def ranges(starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
+    """Return the numbers of all ranges [start, end), end to end, and the range each belongs to."""
     counts = ends - starts
     owner = np.repeat(np.arange(len(starts)), counts)
     return np.arange(counts.sum()) + np.repeat(starts - (np.cumsum(counts) - counts), counts), owner
