@@ -1,6 +1,6 @@
 """Take the picture of the page that the README shows: one example of the page after some steps.
 
-python docs/_site/screenshot.py MODEL --example 1 --step 9 -o docs/images/page.png
+python docs/_site/screenshot.py MODEL --example 6 --step 9 -o docs/images/page.png
 """
 
 from __future__ import annotations
